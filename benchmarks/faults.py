@@ -337,7 +337,7 @@ def _lose_publisher(lake: Lake, duration: float) -> bool:
     return _finished(applier) != 0
 
 
-def _write_beside(lake: Lake) -> bool:
+def _write_meanwhile(lake: Lake) -> bool:
     """Let another writer commit rows of its own to the subscriber's tables while changes are
     applied.
     """
@@ -383,7 +383,7 @@ def _faults(kills: int, repeat: int, duration: float) -> Iterator[tuple[str, _Fa
         yield "full disk", _fill_disk
         yield "unreachable store", partial(_lose_store, duration=duration)
         yield "unreachable publisher", partial(_lose_publisher, duration=duration)
-        yield "concurrent writer", _write_beside
+        yield "concurrent writer", _write_meanwhile
         yield "two appliers", _two_appliers
     for _ in range(kills):
         yield "kill -9 at a random moment", partial(_kill_at_random, duration=duration)

@@ -31,7 +31,7 @@ class memory_limit:
 
     Args:
         kilobytes: the limit.
-        goes_on: the block continues the last statement, so both share one limit.
+        continues: the block continues the last statement, so both share one limit.
 
     Raises:
         OutOfMemory: the statement needs more memory (53200).
@@ -43,8 +43,8 @@ class memory_limit:
     #: The limits of the process outside of statements, saved while a statement is limited.
     _usual: tuple[int, int] | None = None
 
-    def __init__(self, kilobytes: int, *, goes_on: bool = False) -> None:
-        self._kilobytes, self._goes_on = kilobytes, goes_on
+    def __init__(self, kilobytes: int, *, continues: bool = False) -> None:
+        self._kilobytes, self._continues = kilobytes, continues
         self._is_outermost = False
 
     def __enter__(self) -> None:
@@ -55,7 +55,7 @@ class memory_limit:
         used = _data_bytes()
         if used is None:
             return
-        if cls._base is None or not self._goes_on:
+        if cls._base is None or not self._continues:
             cls._base = used
         usual = resource.getrlimit(resource.RLIMIT_DATA)
         most = cls._base + self._kilobytes * 1024

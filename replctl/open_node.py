@@ -172,7 +172,7 @@ def _connected(
             session.engine,
             password=password,
             is_worker=is_leaving,
-            asked=command_line_settings(parameters.get("options", "")),
+            requested=command_line_settings(parameters.get("options", "")),
         )
     except PostgresError as error:
         raise _refused(host, error) from error

@@ -43,6 +43,6 @@ def make_private_directory(path: Path) -> None:
         path.chmod(0o700)
 
 
-def is_owner_s(found: os.stat_result) -> bool:
+def is_of_this_user(found: os.stat_result) -> bool:
     """Return whether only the user of this process could have written a file or directory."""
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -168,13 +168,13 @@ class Session:
         *,
         password: str | None = None,
         is_worker: bool = False,
-        asked: Mapping[str, str] | None = None,
+        requested: Mapping[str, str] | None = None,
     ) -> Session:
         """Open a session in a database of a cluster.
 
         Args:
             password, is_worker: see `log_in`.
-            asked: settings that the client requests.
+            requested: settings that the client requests.
 
         Raises:
             PostgresError: the login failed (see `log_in`), or a requested setting is invalid.
@@ -200,7 +200,7 @@ class Session:
             engine=partial(late, partial(_unlimited, engine)),
         )
         try:
-            begin_with(session, asked or {})
+            begin_with(session, requested or {})
         except BaseException:
             session.close()
             raise

@@ -136,14 +136,14 @@ def change_setting(session: Session, name: str, value: str | None, *, is_local: 
     return show_value(setting, reset_value(session, name) if read is None else read)
 
 
-def begin_with(session: Session, asked: Mapping[str, str]) -> None:
+def begin_with(session: Session, requested: Mapping[str, str]) -> None:
     """Set the settings that a client requests for a new session; RESET restores them.
 
     Raises:
         PostgresError: see `change_setting`.  Settings that can be set only at the start are allowed
             here.
     """
-    for name, value in asked.items():
+    for name, value in requested.items():
         if name.lower() in ROLE_SETTINGS:
             change_setting(session, name, value, is_local=False)
             continue

@@ -43,7 +43,7 @@ _LOCATION = f"{_HINTS}_tables_with_a_location"
 _NAMES = "commands/test_catalog_name.py::test_"
 _REGISTERED = f"{_NAMES}tables_are_registered_in_the_catalogs_of_spark"
 _FOLLOWED = "subscription/test_hints_followed.py::"
-_ANEW = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
+_AGAIN = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
 _DISABLED = f"{_FOLLOWED}test_one_statement_is_enough_where_the_error_disables_the_subscription"
 _RECONCILE = f"{_FOLLOWED}test_hints_of_a_reconcile"
 _RULES = "subscription/test_delta_rules_of_targets.py::test_"
@@ -77,8 +77,8 @@ HINTS: dict[str, str] = {
     "_statement(subscription, relation, 'delete = none')": _RECONCILE,
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
     "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",
-    "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).": _ANEW,
-    "Synchronize the subscription first.": _ANEW,
+    "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).": _AGAIN,
+    "Synchronize the subscription first.": _AGAIN,
     "Finish the synchronization with \\sync, then repeat the command.": (
         "subscription/test_resync.py::test_a_table_that_catches_up_is_reconciled_too"
     ),
@@ -95,7 +95,7 @@ HINTS: dict[str, str] = {
     "test_vacuum_warns_before_and_frees_what_a_lost_slot_held",
     "Synchronize the subscription of the slot, or ask the table's owner to extend its"
     " retention.": "lake/test_slot_retention.py::"
-    "test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs",
+    "test_a_slot_is_warned_before_the_retention_of_its_owner_removes_what_it_needs",
     "Use SELECT pg_drop_replication_slot({}), then SELECT pg_create_logical_replication_slot({},"
     " {}): changes before the new slot are lost.": "lake/"
     "test_lost_slot.py::test_the_hint_is_for_who_reads_the_slot",
@@ -182,7 +182,7 @@ HINTS: dict[str, str] = {
     "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
     "Use {}; ALTER SUBSCRIPTION {} REFRESH TABLE {};": "subscription/test_follow_schema.py::"
     "test_what_cannot_be_followed_stops",
-    "made_again(session, catalog, relation, column) or error.hint": _COLUMNS,
+    "restoring_hint(session, catalog, relation, column) or error.hint": _COLUMNS,
     # -- clusters
     "Start the program again.": "catalog/test_catalog_file.py::"
     "test_a_catalog_that_is_replaced_under_a_process_is_noticed",

@@ -191,7 +191,7 @@ def _mismatch(copy: Path) -> str | None:
     """
     alone = _commits(copy, "immutable=1")
     try:
-        is_apart = bool(alone) and _is_apart(copy, alone)
+        lacks_commits = bool(alone) and _lacks_commits(copy, alone)
         with closing(sqlite3.connect(copy)) as connection:  # this merges the -wal into the file
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
@@ -201,14 +201,14 @@ def _mismatch(copy: Path) -> str | None:
                 return None
             if alone and not is_in_log(both, LogPosition(alone[-1].lsn, alone[-1].digest)):
                 return f"{_WAL} does not have the last commit of {CATALOG}."
-            if is_apart or broken_link(both) is not None:
+            if lacks_commits or broken_link(both) is not None:
                 return f"Between the commits of {CATALOG} and those of {_WAL} others are missing."
     except (sqlite3.DatabaseError, exc.DBAPIError) as error:
         return f"Read together they are damaged: {error}."
     return None
 
 
-def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
+def _lacks_commits(copy: Path, alone: Sequence[LogPosition]) -> bool:
     """Return whether commits are missing between a catalog and the first commits in its -wal.
 
     The function searches for the first transaction of the -wal that adds commits.  All commits that

@@ -216,7 +216,7 @@ class Cluster:
             raise invalid_bytes(given) from error
 
     @contextmanager
-    def begin_beside(self, other: Path) -> Iterator[Connection]:
+    def begin_with_source(self, other: Path) -> Iterator[Connection]:
         """Yield a transaction that writes a standby's catalog and reads the catalog of the cluster
         in `other`.  The other catalog's tables are in schema `source`, in their state when the
         transaction begins.

@@ -99,9 +99,9 @@ class ServerLog:
             with self._lock(0.0 if self._has_reported else _PATIENCE):
                 self._handler.handle(record)
         except (OSError, PostgresError) as error:  # the command goes on without the line
-            self._tell(error)
+            self._report(error)
 
-    def _tell(self, error: OSError | PostgresError) -> None:
+    def _report(self, error: OSError | PostgresError) -> None:
         """Report once, on stderr, that the file cannot be written.  A running command must not fail
         because of it.
         """

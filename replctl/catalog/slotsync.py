@@ -49,7 +49,7 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
             raise InvalidParameterValue(
                 f'replication slot synchronization requires "{name}" to be set'
             )
-    with open_primary(standby) as primary, standby.begin_beside(primary.path) as connection:
+    with open_primary(standby) as primary, standby.begin_with_source(primary.path) as connection:
         problems = synchronize_slots(connection)
     if problems:
         raise problems[0]
@@ -57,7 +57,7 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
 
 def synchronize_slots(connection: Connection) -> list[PostgresError]:
     """Create, move and drop a standby's synchronized slots, and return the problems of skipped
-    slots.  The transaction also reads the primary's catalog (Cluster.begin_beside).
+    slots.  The transaction also reads the primary's catalog (Cluster.begin_with_source).
 
     The standby copies the whole log, so a new slot is immediately ready for failover.  There is no
     phase in which a temporary slot waits until the standby has caught up.

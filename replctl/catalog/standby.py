@@ -185,7 +185,7 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
     Args:
         with_slots: also synchronize slots.
     """
-    with standby.begin_beside(primary_home) as connection:
+    with standby.begin_with_source(primary_home) as connection:
         for table in schema_table.metadata.sorted_tables:
             if table.name not in _OWN_TABLES:
                 _copy_rows(connection, table.name, [column.name for column in table.columns])

@@ -193,7 +193,7 @@ def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
     for oid, own in by_table.items():
         if rewrite_columns(ddl, before[oid], own):
             retyped.rewritten.add(oid)
-    retyped.make_anew()
+    retyped.rebuild()
 
 
 def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Retyped) -> None:

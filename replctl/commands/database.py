@@ -12,7 +12,7 @@ from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.catalog.worker import live_walsenders
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.dependency import tell_of_files
+from replctl.commands.dependency import report_files
 from replctl.commands.role import role_oid
 from replctl.errors import (
     DuplicateDatabase,
@@ -142,7 +142,7 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
         delete_slot(connection, slot)
     inside = Catalog(connection, oid)
     for relation in load_relations(inside, relation_oids(inside, "r")).values():
-        tell_of_files(ddl, relation)
+        report_files(ddl, relation)
     _empty(ddl, oid)
     delete_settings_of_database(ddl.catalog, oid)
     ddl.catalog.delete(schema.pg_database, schema.pg_database.c.oid == oid)

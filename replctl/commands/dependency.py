@@ -514,7 +514,7 @@ def _delete(ddl: Ddl, target: Object) -> None:
             if relation is not None:
                 _forget_subscriptions(ddl, relation)
                 delete_relation(catalog, relation)
-                tell_of_files(ddl, relation)
+                report_files(ddl, relation)
         case "column":
             relation = get_relation(catalog, target.oid)
             if relation is not None and any(c.attnum == target.number for c in relation.columns):
@@ -551,7 +551,7 @@ def _delete(ddl: Ddl, target: Object) -> None:
             delete_policies(catalog, [target.oid])
 
 
-def tell_of_files(ddl: Ddl, relation: Relation) -> None:
+def report_files(ddl: Ddl, relation: Relation) -> None:
     """Report where the files of a dropped table remain.  Files remain if the user chose their
     location (LOCATION).
     """

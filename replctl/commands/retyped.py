@@ -61,7 +61,7 @@ class Retyped:
                     if key.ref_relid == relation.oid and attnum in key.ref_columns:
                         self._foreign_keys[key.oid] = (oid, relation.oid)
 
-    def make_anew(self) -> None:
+    def rebuild(self) -> None:
         """Rebuild the recorded objects.  Call this after all columns have changed.
 
         Raises:

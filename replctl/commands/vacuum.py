@@ -287,7 +287,7 @@ def _vacuum(session: Session, table: Relation, options: _Options) -> None:
         )
         return
     if options.is_verbose:
-        _tell(session, table, done or Vacuumed(None))
+        _report(session, table, done or Vacuumed(None))
     if done is not None and done.superfluous_files >= _MANY_FILES:
         session.notice(
             f'table "{table.name}" has many small files',
@@ -297,7 +297,7 @@ def _vacuum(session: Session, table: Relation, options: _Options) -> None:
         )
 
 
-def _tell(session: Session, table: Relation, done: Vacuumed) -> None:
+def _report(session: Session, table: Relation, done: Vacuumed) -> None:
     version = (
         "all versions are kept"
         if done.version is None

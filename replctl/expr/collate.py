@@ -95,7 +95,7 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
             node = dataclasses.replace(node, arg=_visit(environment, arg)[0])
             return node, _implicit(collation)
         case nodes.RowExpr(args=args):
-            return dataclasses.replace(node, args=_visit_apart(environment, args)), _State()
+            return dataclasses.replace(node, args=_visit_separately(environment, args)), _State()
         case nodes.RowCompareExpr():
             return _row_comparison(environment, node), _State()
         case nodes.CoerceToDomain(arg=arg, type=type_):
@@ -116,8 +116,8 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
         case nodes.SubscriptingRef(arg=arg, upper=upper, lower=lower, assigned=assigned):
             node = dataclasses.replace(
                 node,
-                upper=_visit_apart(environment, upper),
-                lower=None if lower is None else _visit_apart(environment, lower),
+                upper=_visit_separately(environment, upper),
+                lower=None if lower is None else _visit_separately(environment, lower),
                 arg=_visit_into(environment, arg, inner),
                 assigned=None if assigned is None else _visit_into(environment, assigned, inner),
             )
@@ -158,7 +158,7 @@ def _visit_all(environment: Environment, exprs: Iterable[Any], state: _State) ->
     return tuple(_visit_into(environment, expr, state) for expr in exprs)
 
 
-def _visit_apart(environment: Environment, exprs: Iterable[Any]) -> tuple[Any, ...]:
+def _visit_separately(environment: Environment, exprs: Iterable[Any]) -> tuple[Any, ...]:
     """Return expressions with collations that do not affect the surrounding node."""
     return tuple(None if expr is None else _visit(environment, expr)[0] for expr in exprs)
 
@@ -204,9 +204,9 @@ def _aggregate(environment: Environment, node: nodes.Aggref, state: _State) -> n
     there is just one.
     """
     direct = _visit_all(environment, node.direct_args, state)
-    is_apart = node.within_group and (len(node.args) != 1 or node.is_variadic)
-    if is_apart:
-        args = _visit_apart(environment, node.args)
+    is_separate = node.within_group and (len(node.args) != 1 or node.is_variadic)
+    if is_separate:
+        args = _visit_separately(environment, node.args)
     else:
         args = _visit_all(environment, node.args, state)
     return dataclasses.replace(
@@ -224,7 +224,7 @@ def _window_function(
     return dataclasses.replace(
         node,
         args=_visit_all(environment, node.args, state),
-        partition_by=_visit_apart(environment, node.partition_by),
+        partition_by=_visit_separately(environment, node.partition_by),
         order_by=_sort_keys(environment, node.order_by),
         filter=_optional(environment, node.filter),
     )

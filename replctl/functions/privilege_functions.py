@@ -295,7 +295,7 @@ def _has_role(context: FunctionContext, *args: Any) -> int:
         "set": lambda: privileges.may_become(oid),
         "admin": lambda: privileges.is_admin_of(oid),
     }
-    asked = []
+    found = []
     for word in words.split(","):
         bare = word.strip(BLANKS).lower()
         for option in (_GRANT_OPTION, " with admin option"):
@@ -303,8 +303,8 @@ def _has_role(context: FunctionContext, *args: Any) -> int:
                 bare = "admin"
         if bare not in verdicts or word.strip(BLANKS).lower() == "admin":
             raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip(BLANKS)}"')
-        asked.append(verdicts[bare])
-    return int(any(verdict() for verdict in asked))
+        found.append(verdicts[bare])
+    return int(any(verdict() for verdict in found))
 
 
 def _is_row_security_active(context: FunctionContext, target: str | int) -> int | None:

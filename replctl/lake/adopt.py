@@ -53,12 +53,12 @@ def delta_settings(location: str) -> dict[str, str]:
     """Return the properties of the Delta table at `location`, and the requirements of its protocol
     for readers and writers, by name.
     """
-    asked = {
+    required = {
         name: ", ".join(sorted(value)) if isinstance(value, list) else str(value)
         for name, value in protocol_at(location).items()
         if value is not None
     }
-    return {**table_properties(location), **asked}
+    return {**table_properties(location), **required}
 
 
 def collation_of(type_name: str) -> str | None:

@@ -24,7 +24,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.catalog_registration import unregister_dropped
 from replctl.lake.delta_log import latest_version
-from replctl.lake.leftovers import tell_of_files
+from replctl.lake.leftovers import report_files
 from replctl.lake.located_table import make_tables
 from replctl.lake.recovery import undo_or_leave
 from replctl.lake.schema_rewrite import rewrite_schemas
@@ -176,7 +176,7 @@ def rollback_to(session: Session, name: str) -> None:
         for xid in gone:
             abort_transaction(catalog.connection, xid)
         left = abandon_storage(catalog.connection)
-    tell_of_files(session, left)
+    report_files(session, left)
     block.xids.levels[place + 1 :] = [[]]
     del block.savepoints[place + 1 :]
     session.settings = dict(goal.settings)

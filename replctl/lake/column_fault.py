@@ -18,8 +18,8 @@ from replctl.lake.column_repair import (
     drop_column,
     filter_columns,
     key_names,
-    made_again,
     repair_of,
+    restoring_hint,
 )
 from replctl.lake.delta_log import columns_of, stored_columns
 from replctl.lake.table_metadata import metadata_at
@@ -176,7 +176,7 @@ def check_columns(session: Session, relation: Relation) -> None:
         for attnum, error in errors.items():
             column = relation.column_at(attnum)
             if column.name not in key_names(relation):
-                error.hint = made_again(session, catalog, relation, column) or error.hint
+                error.hint = restoring_hint(session, catalog, relation, column) or error.hint
             raise error
 
 

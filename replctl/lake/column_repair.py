@@ -183,7 +183,7 @@ def drop_column(relation: Relation, column: Column) -> str:
     return f"{_alter(relation)} DROP COLUMN {quote_identifier(column.name)};"
 
 
-def made_again(
+def restoring_hint(
     session: Session, catalog: Catalog, relation: Relation, column: Column
 ) -> str | None:
     """Return the hint for restoring a column of a subscription's target with its values; None if

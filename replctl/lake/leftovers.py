@@ -62,7 +62,7 @@ def take_over(session: Session, xid: int, relids: Collection[int]) -> None:
             note_takeover(connection, relids, time.time_ns() // 1000)
 
 
-def tell_of_files(session: Session, locations: Sequence[str]) -> None:
+def report_files(session: Session, locations: Sequence[str]) -> None:
     """Report directories that still have files of tables whose CREATE TABLE was rolled back."""
     for location in locations:
         session.notice(f'files of a table that was rolled back remain in "{location}"')

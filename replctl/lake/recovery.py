@@ -20,8 +20,8 @@ from replctl.catalog.transaction import (
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake import commit_log
 from replctl.lake.delta_commit import DeltaCommit
-from replctl.lake.leftovers import take_over, tell_of_files
-from replctl.lake.undo import commits_since, tell_of_undo, undo_commits, written_tables
+from replctl.lake.leftovers import report_files, take_over
+from replctl.lake.undo import commits_since, undo_commits, warn_of_undo, written_tables
 from replctl.session import Session
 
 
@@ -42,7 +42,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     cluster = session.cluster
     if cluster.is_in_recovery:
         return
-    _disown_abandoned(cluster)
+    _record_abandoned(cluster)
     with cluster.begin(write=False) as connection:
         if relids is None:
             candidates = blocks_of_others(connection, session.database_oid, cluster.backend)
@@ -57,7 +57,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             raise
         except PostgresError as error:
             if relids is None:
-                tell_of_undo(session, xid, error)
+                warn_of_undo(session, xid, error)
                 continue
             with cluster.begin(write=False) as connection:
                 if not writes_others(connection, xid, relids):
@@ -79,12 +79,12 @@ def undo_or_leave(session: Session, xid: int) -> None:
     try:
         _undo(session, xid)
     except PostgresError as error:
-        tell_of_undo(session, xid, error)
+        warn_of_undo(session, xid, error)
         session.cluster.abandoned.add(xid)
-        _disown_abandoned(session.cluster)
+        _record_abandoned(session.cluster)
 
 
-def _disown_abandoned(cluster: Cluster) -> None:
+def _record_abandoned(cluster: Cluster) -> None:
     """Mark the transactions that this process could not undo as abandoned, so that the next process
     that uses their tables undoes them.  If the catalog is not writable, the next call retries this.
     """
@@ -143,7 +143,7 @@ def _undo(session: Session, xid: int) -> None:
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
         left = abandon_storage(catalog.connection)
-    tell_of_files(session, left)
+    report_files(session, left)
 
 
 def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:

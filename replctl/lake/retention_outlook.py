@@ -75,8 +75,8 @@ def outlook(location: str, first: int, time: float, now: float) -> Outlook:
     until, setting = min(ends, default=(None, ""))
     found = Outlook(False, until, setting, retentions.get(setting, 0.0))
     # Checking all files takes long on remote storage
-    asked = [version for version, _actions in read] if found.is_over(now) else [first]
-    return found if all(has_changes(location, version) for version in asked) else Outlook(True)
+    checked = [version for version, _actions in read] if found.is_over(now) else [first]
+    return found if all(has_changes(location, version) for version in checked) else Outlook(True)
 
 
 def retention_of(properties: Mapping[str, str]) -> dict[str, float]:

@@ -159,12 +159,12 @@ def _undoing(
         commit_log.check_written(cluster, relation, mark, max(versions))
 
 
-def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
+def warn_of_undo(session: Session, xid: int, error: PostgresError) -> None:
     """Warn of a transaction that cannot be undone now.  Suggest statements that undo it later."""
     intents = written_tables(session, xid)[0]
     with session.cluster.read(session.database_oid) as catalog:
         relations = load_relations(catalog, [intent.relid for intent in intents])
-    writes = [_write_of_nothing(item) for _oid, item in sorted(relations.items())]
+    writes = [_empty_write(item) for _oid, item in sorted(relations.items())]
     session.notice(
         f"transaction {xid} could not be undone yet",
         severity="WARNING",
@@ -202,7 +202,7 @@ def floor_of(version: int | None) -> int:
     return -1 if version is None else version
 
 
-def _write_of_nothing(relation: Relation) -> str:
+def _empty_write(relation: Relation) -> str:
     """Return a statement that writes no row into a table.  It also works for append-only tables and
     tables without a replica identity.
     """

@@ -38,18 +38,18 @@ def joined_versions(location: str, versions: Sequence[FeedVersion]) -> list[Feed
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     result: list[FeedVersion] = []
-    may_go_on = False
+    may_continue = False
     for version in versions:
         is_plain = version.is_compared and _is_plain(location, version.version)
         last = result[-1] if result else None
-        if last is not None and may_go_on and is_plain and last.version + 1 == version.version:
+        if last is not None and may_continue and is_plain and last.version + 1 == version.version:
             first = last.version if last.first is None else last.first
             result[-1] = replace(
                 version, first=first, changes_keys=last.changes_keys or version.changes_keys
             )
         else:
             result.append(version)
-        may_go_on = is_plain
+        may_continue = is_plain
     return result
 
 

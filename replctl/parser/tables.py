@@ -47,7 +47,7 @@ from replctl.parser.build_table import TableBuilder
 from replctl.parser.build_utility import UtilityBuilder
 from replctl.parser.build_variable import VariableBuilder
 from replctl.parser.scan import PostgresLexer
-from replctl.private_file import is_owner_s, make_private_directory
+from replctl.private_file import is_of_this_user, make_private_directory
 
 logger = logging.getLogger(__name__)
 
@@ -268,10 +268,10 @@ def _plain(rule: Rule) -> Rule:
 
 def _load(path: Path) -> _Tables | None:
     try:
-        if not is_owner_s(path.parent.stat()):  # a pickle can run code when it is loaded
+        if not is_of_this_user(path.parent.stat()):  # a pickle can run code when it is loaded
             return None
         with path.open("rb") as file:
-            if not is_owner_s(os.fstat(file.fileno())):
+            if not is_of_this_user(os.fstat(file.fileno())):
                 return None
             return _Tables(*pickle.load(file))
     except OSError:  # there is no file, or it belongs to another user

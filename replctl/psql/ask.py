@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def asked(prompt: str, *, is_secret: bool = False) -> str:
+def answer_to(prompt: str, *, is_secret: bool = False) -> str:
     """Return the user's answer to a prompt.  Without a terminal, return the next line of stdin.
 
     Args:

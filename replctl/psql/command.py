@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from replctl.errors import InvalidParameterValue
 from replctl.psql import connect, copy_command, pset, query_buffer
-from replctl.psql.ask import asked
+from replctl.psql.ask import answer_to
 from replctl.psql.command_context import (
     CommandContext,
     CommandResult,
@@ -277,7 +277,7 @@ def _prompt(context: CommandContext, slash: SlashScanner) -> CommandResult:
         raise missing_argument(slash)
     prompt, name = ("", first) if second is None else (first, second)
     if context.settings.messages.place is None:
-        value = asked(prompt)
+        value = answer_to(prompt)
     else:  # while a script is read from a file, stdin belongs to the user
         print(prompt, end="", flush=True)
         line = sys.stdin.readline()
@@ -295,8 +295,8 @@ def _password(context: CommandContext, slash: SlashScanner) -> CommandResult:
     if settings.session is None:
         raise PsqlError("You are currently not connected to a database.")
     name = user or settings.session.role_name
-    first = asked(f'Enter new password for user "{name}": ', is_secret=True)
-    if asked("Enter it again: ", is_secret=True) != first:
+    first = answer_to(f'Enter new password for user "{name}": ', is_secret=True)
+    if answer_to("Enter it again: ", is_secret=True) != first:
         raise PsqlError("Passwords didn't match.")
     statement = f"ALTER USER {quote_identifier(name)} PASSWORD {quote_literal(first)}"
     return CommandStatus.DONE if run_silently(settings, statement) else CommandStatus.ERROR

@@ -203,7 +203,7 @@ class _Connector:
             database,
             role,
             engine=lambda: self._engine(cluster),
-            asked=client_settings(os.environ, self._parameters),
+            requested=client_settings(os.environ, self._parameters),
         )
 
     def _engine(self, cluster: Cluster) -> Engine:
@@ -213,9 +213,9 @@ class _Connector:
             self._spark = self._choose_spark(cluster)
         if is_open(self._spark) or self._variables.is_on("QUIET"):
             return open_engine(self._spark)
-        from replctl.psql.progress import starting_spark, telling_downloads
+        from replctl.psql.progress import reporting_downloads, starting_spark
 
-        self._downloads.enter_context(telling_downloads())  # a table on S3 needs more files later
+        self._downloads.enter_context(reporting_downloads())  # a table on S3 needs more files later
         with starting_spark():
             return open_engine(self._spark)
 

@@ -151,8 +151,8 @@ class _Grid:
         if number + 1 < len(lines):
             mark = self.style.wrap if line.is_wrapped else self.style.newline
         padding = " " * (width - line.width)
-        goes_on = number > 0 and lines[number - 1].is_wrapped
-        before = self._before(column, self.style.wrap if goes_on else " ")
+        is_continued = number > 0 and lines[number - 1].is_wrapped
+        before = self._before(column, self.style.wrap if is_continued else " ")
         text = Null(line.text) if is_null else line.text
         if self._content.alignments[column] == "r":
             yield from (before + padding, text, mark)

@@ -48,16 +48,16 @@ def progress_bar(session: Session) -> Iterator[None]:
 def starting_spark() -> Iterator[None]:
     """Show on a terminal at stderr that Spark is starting if that takes more than a second, and
     erase it afterwards.  Downloads are reported immediately."""
-    with telling_downloads():
+    with reporting_downloads():
         if sys.stderr.isatty() and not is_dumb():
-            with _telling_start():
+            with _reporting_start():
                 yield
         else:
             yield
 
 
 @contextmanager
-def telling_downloads() -> Iterator[None]:
+def reporting_downloads() -> Iterator[None]:
     """Report downloads on stderr while the `with` block runs.  An inner block reports nothing
     itself.
     """
@@ -80,7 +80,7 @@ def telling_downloads() -> Iterator[None]:
 
 
 @contextmanager
-def _telling_start() -> Iterator[None]:
+def _reporting_start() -> Iterator[None]:
     notice = _StartNotice()
     timer = Timer(_PATIENCE, notice.show)
     timer.daemon = True

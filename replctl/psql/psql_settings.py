@@ -122,7 +122,7 @@ class PsqlSettings:
         """Limit the memory for the rows of a statement."""
         if self.session is None:
             return nullcontext()
-        return memory_limit(int(self.session.setting(MEMORY)), goes_on=True)
+        return memory_limit(int(self.session.setting(MEMORY)), continues=True)
 
     def bind_session(self, session: Session) -> None:
         """Use a session that was just opened, and set the variables that describe it."""

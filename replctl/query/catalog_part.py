@@ -35,7 +35,7 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
         CardinalityViolation: a scalar subquery has several rows (21000).
         PostgresError: such a subquery fails.
     """
-    asked = _columns_asked(part)
+    used = _used_columns(part)
 
     def answered(node: Any) -> Any:
         match node:
@@ -48,7 +48,7 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
                 return replace(node, query=query_of_rows(node.query, rows), is_lateral=False)
             case FromTable() if node.is_catalog:
                 conditions = transform(node.conditions, answered)
-                return replace(node, columns=asked[node.varno], conditions=conditions)
+                return replace(node, columns=used[node.varno], conditions=conditions)
         return None
 
     result: _Part = transform(part, answered)
@@ -63,18 +63,18 @@ def _asks_catalogs(query: Query, context: FunctionContext) -> bool:
     return is_catalogs and is_closed(query) and is_answerable(query, context.environment)
 
 
-def _columns_asked(part: Any) -> defaultdict[int, frozenset[int]]:
+def _used_columns(part: Any) -> defaultdict[int, frozenset[int]]:
     """Return the numbers of the used columns, by varno. If a query uses a whole row, the value is
     None: all columns. If nested queries share a varno, the result has the columns of them all.
     """
-    asked: defaultdict[int, Any] = defaultdict(frozenset)
+    used: defaultdict[int, Any] = defaultdict(frozenset)
 
     def note(node: Any) -> None:
-        if isinstance(node, nodes.Var) and asked[node.varno] is not None:
-            asked[node.varno] = asked[node.varno] | {node.attnum} if node.attnum else None
+        if isinstance(node, nodes.Var) and used[node.varno] is not None:
+            used[node.varno] = used[node.varno] | {node.attnum} if node.attnum else None
 
     transform(part, note)
-    return asked
+    return used
 
 
 def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:

@@ -339,7 +339,7 @@ class QueryWriter:
             case FromSubquery():
                 text = f"({self.write(item.query)})"
                 if not self._dialect.is_computed_once(item.query):
-                    text = _kept_apart(text)
+                    text = _computed_once(text)
                 if item.is_lateral:
                     text = self._dialect.lateral(item, text)
                 return f"{text} AS r{item.varno}"
@@ -370,7 +370,7 @@ def _output_vars(query: Query) -> list[nodes.Var]:
     ]
 
 
-def _kept_apart(subquery: str) -> str:
+def _computed_once(subquery: str) -> str:
     """Wrap a subquery so that SQLite computes each of its columns once per row.  Because of LIMIT
     SQLite does not flatten it (restriction 19 of flattenSubquery in select.c); because it is a CTE,
     SQLite omits none of its columns.

@@ -155,7 +155,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
                 cwd=folder.path,
                 start_new_session=True,  # the server survives the end of the terminal
             )  # fmt: skip
-        _tell(process, json.dumps(asdict(conf)))
+        _send(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
         try:
             while time.monotonic() < deadline and process.poll() is None:
@@ -183,7 +183,7 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
     return ConnectionFailure("could not start the Spark server", detail=detail, hint=hint)
 
 
-def _tell(process: subprocess.Popen[bytes], text: str) -> None:
+def _send(process: subprocess.Popen[bytes], text: str) -> None:
     """Send a text to the standard input of a process.  It is not an argument, because it may
     contain secrets, and other users can see arguments."""
     assert process.stdin is not None

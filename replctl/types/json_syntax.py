@@ -237,6 +237,6 @@ class _Checker:
                 start += 1
         start = 0 if start <= 3 else start
         before = "..." if start else ""
-        goes_on = self._token and self._text[self._end : self._end + 1] not in ("", "\n", "\r")
-        after = "..." if goes_on else ""
+        continues = self._token and self._text[self._end : self._end + 1] not in ("", "\n", "\r")
+        after = "..." if continues else ""
         return f"JSON data, line {self._line}: {before}{line[start:].decode()}{after}"

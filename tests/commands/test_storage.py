@@ -255,7 +255,7 @@ def test_schemes_of_one_storage_are_one(spelling: str) -> None:
     assert TableFolder.of(spelling).canonical() == "s3://b/t"
 
 
-def test_the_owner_s_word_for_a_key_is_taken(session: Session, tmp_path: Path) -> None:
+def test_the_owner_is_trusted_about_a_key(session: Session, tmp_path: Path) -> None:
     location = _foreign_table(tmp_path / "plain")
     place = f"using delta location '{location}'"
     engine = _Engine(["1"])

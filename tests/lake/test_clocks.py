@@ -111,7 +111,9 @@ def test_a_week_is_seven_times_24_hours(
                 assert oldest_needed_version(catalog, lake.oid, horizon) == keeps, (zone, day)
 
 
-def test_reports_go_on_after_a_clock_was_ahead(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_continue_after_a_clock_was_ahead(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = time.time_ns()
     lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
     publisher = LakePublisher(lake.session)

@@ -140,7 +140,7 @@ def test_a_copy_leaves_alone_what_a_promoted_standby_took_over(lake: Lake, tmp_p
     copy.close()
 
 
-def test_a_copy_goes_on_reading_what_the_original_writes(lake: Lake, tmp_path: Path) -> None:
+def test_a_copy_keeps_reading_what_the_original_writes(lake: Lake, tmp_path: Path) -> None:
     put_elsewhere(lake, tmp_path / "shared")
     copy = owned(lake, tmp_path / "copy")
     write(lake, lake.oid, lake.location, is_entered=True)

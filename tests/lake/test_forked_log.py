@@ -173,7 +173,7 @@ def test_tables_are_reconciled_without_a_statement_where_that_is_allowed(pair: P
     assert [(m.state, m.method) for m in pair.states()] == [(RelState.INIT, CopyMethod.RESYNC)] * 2
 
 
-def test_a_publisher_that_loses_nothing_that_was_applied_goes_on(pair: Pair) -> None:
+def test_a_publisher_that_loses_nothing_that_was_applied_continues(pair: Pair) -> None:
     assert pair.error() is None
     pair.back_up(pair.publisher)
     pair.commit(9)

@@ -212,7 +212,7 @@ def test_a_damaged_log_stops_its_table_only(lake: Lake, damage: Callable[[Lake],
     check_broken(lake)
 
 
-def test_what_is_mended_goes_on(lake: Lake) -> None:
+def test_what_is_mended_continues(lake: Lake) -> None:
     before = lake.enter()
     append(lake, _COMMIT, 1)
     append(lake, b"", 2)

@@ -113,7 +113,7 @@ def test_values_that_need_a_zone_later(session: Session, tmp_path: Path) -> None
     assert "without a time zone" not in answer_of(session, "select * from t")[0]
 
 
-def test_values_that_cannot_be_told_apart(session: Session, tmp_path: Path) -> None:
+def test_values_that_cannot_be_distinguished(session: Session, tmp_path: Path) -> None:
     _write(tmp_path, [_BARE, "2024-07-01T14:00:00+02:00"])
     assert _adopt(session, tmp_path, "Europe/Zurich") == (
         'ERROR 0A000: partition column "At" of table "public.t" has values that cannot be'

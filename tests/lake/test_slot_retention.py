@@ -173,7 +173,9 @@ _WARNING = (
 )
 
 
-def test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs(lake: Lake) -> None:
+def test_a_slot_is_warned_before_the_retention_of_its_owner_removes_what_it_needs(
+    lake: Lake,
+) -> None:
     adopt(lake)
     lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
     assert lake.run("vacuum") == ("VACUUM",)

@@ -56,7 +56,7 @@ def create_or_replace(lake: Lake) -> None:
     DeltaTable.create(lake.location, DeltaTable(lake.location).schema(), mode="overwrite")
 
 
-def write_anew(lake: Lake) -> None:
+def write_again(lake: Lake) -> None:
     shutil.rmtree(lake.location)
     for _number in range(6):
         lake.write({"id": [1]}, mode="append")
@@ -79,7 +79,7 @@ _FAULTS: dict[Callable[[Lake], None], str] = {
     restore: "Another program restored an earlier version of the table (RESTORE) in version 4 of",
     overwrite: "Another program overwrote the table without a predicate (WRITE) in version 4 of",
     create_or_replace: "Another program replaced the table (CREATE OR REPLACE TABLE) in version 4",
-    write_anew: "Another Delta table is at",
+    write_again: "Another Delta table is at",
     put_back: "was restored to an earlier state",
     move_in: "Another Delta table is at",
 }

@@ -380,7 +380,7 @@ def test_names_of_deletion_vectors() -> None:
     assert _decoded("HelloWorld") == bytes.fromhex("864FD26FB559F75B")  # ZeroMQ's RFC 32
 
 
-def test_readers_and_writers_beside_it_lose_nothing(lake: Lake) -> None:
+def test_readers_and_writers_lose_nothing_meanwhile(lake: Lake) -> None:
     """With a retention that is longer than they take."""
     lake.run("alter system set replctl.vacuum_retention = '2s'")
     ended = Event()

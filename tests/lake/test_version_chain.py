@@ -34,7 +34,7 @@ def put_back(lake: Lake) -> None:
         (Path(lake.location) / "_delta_log" / f"{int(name):020d}.json").unlink()
 
 
-def put_back_and_go_on(lake: Lake) -> None:
+def put_back_and_continue(lake: Lake) -> None:
     put_back(lake)
     for number in range(4):
         DeltaTable(lake.location).update(updates={"v": f"'{number}'"}, predicate="id = 2")
@@ -56,7 +56,7 @@ def overwrite_the_last_commit(lake: Lake) -> None:
 
 
 _ACTIONS = [
-    put_back, put_back_and_go_on, replace_by_fewer, replace_by_more, overwrite_the_last_commit
+    put_back, put_back_and_continue, replace_by_fewer, replace_by_more, overwrite_the_last_commit
 ]  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def _replace(s3: S3, name: str) -> None:
         _write(s3, name, [str(number)])
 
 
-def test_the_state_of_a_commit_tells_writers_of_one_second_apart(s3: S3) -> None:
+def test_the_state_of_a_commit_distinguishes_writers_of_one_second(s3: S3) -> None:
     for values in (["a"], ["b"]):
         _write(s3, "t", values)
     location = s3.location("t", "s3a")

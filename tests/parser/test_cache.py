@@ -30,7 +30,7 @@ def test_what_others_can_write_is_not_run(
     assert not (tmp_path / "attacked").exists()
 
 
-def test_the_cache_is_its_owner_s(tmp_path: Path) -> None:
+def test_the_cache_belongs_to_its_user(tmp_path: Path) -> None:
     folder, file = tmp_path / "cache", tmp_path / "cache" / "grammar.pickle"
     folder.mkdir()
     folder.chmod(0o777)

@@ -288,7 +288,7 @@ def test_the_disk_is_full(tmp_path: Path, arguments: str, stderr: str) -> None:
     assert process.returncode == 1
 
 
-def test_output_goes_on_after_a_full_disk(tmp_path: Path) -> None:
+def test_output_continues_after_a_full_disk(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     commands = r"-c '\o /dev/full' -c 'SELECT 1' -c '\o' -c 'SELECT 2'"
     process = _shell(f"{sys.executable} -m replctl -X -At {commands}", tmp_path)

@@ -200,7 +200,7 @@ def test_vacuum(psql: Psql) -> None:
         assert (failed.exit_code, failed.stderr) == (1, "ERROR:  invalid name syntax\n")
 
 
-def test_watch_goes_on_until_a_signal(
+def test_watch_runs_until_a_signal(
     psql: Psql, fake: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Watch:

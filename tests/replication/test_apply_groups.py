@@ -189,7 +189,7 @@ def test_nothing_precedes_a_conflict_of_what_is_written_in_part() -> None:
     assert subscriber.applied == [1, 2, 3]
 
 
-def test_a_batch_that_a_conflict_ends_is_applied_anew() -> None:
+def test_a_batch_that_a_conflict_ends_is_applied_again() -> None:
     """It was written in part before a crash, and is undone."""
     subscriber = _Subscriber((IoError("full"), True), (_conflict(2), False), (_conflict(2), False))
     assert _sync(subscriber) is not None

@@ -67,7 +67,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str, int]:
 
 
 @pytest.mark.spark
-def test_a_session_goes_on_after_it(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_session_continues_after_it(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup ignores it
     press = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     with ExitStack() as stack:
@@ -145,7 +145,7 @@ def test_a_connection_that_ctrl_c_has_broken_is_closed_in_silence(
 
 
 @pytest.mark.spark
-def test_a_command_goes_on_as_psql_does(tmp_path: Path) -> None:
+def test_a_command_continues_as_psql_does(tmp_path: Path) -> None:
     slow = (
         "(SELECT sum(a.g % 7 * b.g) FROM generate_series(1, 1000000) a (g),"
         " generate_series(1, 1000000) b (g))"

@@ -44,11 +44,11 @@ _ACTIONS, _ROUNDS = (6, 3) if "REPLCTL_TEST_HISTORIES" in os.environ else (3, 2)
 #: (side, action, whether it may stop the subscription)
 _MATRIX = [
     (side, action, action in stops)
-    for side, goes_on, stops in (
+    for side, continuing, stops in (
         ("source", AT_A_SOURCE, STOPS_AT_A_SOURCE),
         ("target", AT_A_TARGET, STOPS_AT_A_TARGET),
     )
-    for action in [*goes_on, *stops]
+    for action in [*continuing, *stops]
     if action not in INCOMPATIBLE  # the others need the columns
 ]
 

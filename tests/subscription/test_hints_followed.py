@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 _CREATE = "CREATE SUBSCRIPTION \"My s\" CONNECTION 'dbname=test_pub' PUBLICATION p"
 _REFRESH = 'ALTER SUBSCRIPTION "My s" REFRESH TABLE public."My t"'
-_ANEW = "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile)."
+_AGAIN = "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile)."
 _ROWS = 'SELECT id, v FROM "My t" ORDER BY id'
 
 
@@ -194,7 +194,7 @@ def test_subscriptions_that_are_made_again(
     application = f"replctl-{subscriber.session.cluster.system_identifier}-{oid}-{relid}"
     _forge(pair, application)
     publisher.run("UPDATE \"My t\" SET v = 'forged' WHERE id = 2")
-    assert pair.hint("was not carried out") == _ANEW
+    assert pair.hint("was not carried out") == _AGAIN
     subscriber.run('DROP SUBSCRIPTION "My s"')
     subscriber.run(f"{_CREATE} WITH (slot_name = s, copy_data = reconcile)")
     pair.assert_equal()

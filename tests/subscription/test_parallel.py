@@ -44,7 +44,9 @@ def test_what_one_table_refuses_no_table_has(publisher: Database, subscriber: Da
     assert _all_rows(subscriber) == _all_rows(publisher)
 
 
-def test_one_subscription_fails_and_others_go_on(publisher: Database, subscriber: Database) -> None:
+def test_one_subscription_fails_and_others_continue(
+    publisher: Database, subscriber: Database
+) -> None:
     publisher.run(f"{_tables()}; CREATE PUBLICATION p FOR ALL TABLES")
     session: Session = subscriber.session
     others = [connect(session.cluster, f"other{n}", session.engine()) for n in range(2)]

@@ -254,7 +254,7 @@ def test_a_reconcile_that_is_written_in_part_ends_when_its_source_is_gone(
     assert subscriber.rows(query) == publisher.rows(query)
 
 
-def test_a_batch_that_is_written_in_part_goes_on_without_the_table(
+def test_a_batch_that_is_written_in_part_continues_without_the_table(
     publisher: Database,
     subscriber: Database,
     engine: Engine,

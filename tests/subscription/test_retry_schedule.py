@@ -59,7 +59,7 @@ def test_without_a_delay_a_copy_is_not_tried_again(clock: Clock) -> None:
 
 
 @pytest.mark.spark
-def test_apply_goes_on_and_the_copy_is_retried(
+def test_apply_continues_and_the_copy_is_retried(
     publisher: Database, subscriber: Database, clock: Clock, watcher: Watch
 ) -> None:
     publisher.run(_TABLES + "; INSERT INTO bad VALUES (-1)")

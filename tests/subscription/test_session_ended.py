@@ -58,7 +58,7 @@ engine.stop()
 """
 
 
-def test_a_sync_goes_on_in_another_session(tmp_path: Path, connect_server: str) -> None:
+def test_a_sync_continues_in_another_session(tmp_path: Path, connect_server: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(tmp_path / "home"), connect_server],
         capture_output=True,

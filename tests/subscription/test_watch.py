@@ -61,7 +61,7 @@ def messages(cluster: Cluster) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_goes_on_until_a_signal(
+def test_it_runs_until_a_signal(
     cluster: Cluster, subscriber: Database, number: signal.Signals
 ) -> None:
     with watching(cluster) as process:
