@@ -2,6 +2,9 @@
 """Refuse text that is hard to read: docstrings that do not begin with the effect, words for which a
 plainer one exists, and sentences in pages and docstrings that are long or have several semicolons.
 
+It checks the words of docstrings, comments, names and pages, of replctl's messages, hints and help
+texts, and of the comments in scripts, samples and the grammar.
+
     .ci/prose.py [DIRECTORY]
 
 Args:
@@ -43,6 +46,15 @@ _PLAINER_OUTSIDE_TESTS = {
     r"\banother( [\w-]+){1,3} than\b": "a ... other than, or a different ...",
     r"\b(goes|go) on(?=[.,;:]|$)": "continues",
 }
+#: The same, in the names of functions, arguments and variables.
+_PLAINER_IN_NAMES = {
+    r"(^|_)anew(_|$)": "again, rebuild",
+    r"(^|_)beside(_|$)": "next_to, with, during",
+    r"(^|_)(bequeath|disown)": "leave_to, give_up",
+    r"(^|_)(goes|go)_on(_|$)": "continues",
+    r"(^|_)owner_s(_|$)": "of_owner",
+    r"(^|_)told_apart(_|$)": "distinguished",
+}
 #: A docstring of a function that begins with one of these does not begin with a verb.
 _NO_VERB = frozenset(
     "After All Around As At Before Both By Does Few For From Half Has How If In Is It Its May"
@@ -60,6 +72,20 @@ _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
 #: A docstring of a class or a module that begins with one of these names no thing.
 _HEADLESS = frozenset("How When Where Which Who Why".split())
+#: Files other than Python with comments, and the beginning of a comment.
+_COMMENTED = {
+    "grammar/*.lark": "//",
+    "samples/*.sql": "--",
+    "samples/*.sh": "#",
+    ".ci/check": "#",
+    ".ci/run": "#",
+    "justfile": "#",
+    "Dockerfile": "#",
+    "*.toml": "#",
+    "*.yml": "#",
+    "*.yaml": "#",
+    ".github/**/*.yml": "#",
+}
 _OWN_NAME = Path(__file__).name
 
 
@@ -72,6 +98,12 @@ def complaints(root: Path) -> Iterator[str]:
             text, name = path.read_text("utf-8"), path.relative_to(root)
             for line, what in _in_python(text, with_docstrings=folder in _WITH_DOCSTRINGS):
                 yield f"{name}:{line}: {what}"
+            for line, what in _in_messages(text) if folder == "replctl" else ():
+                yield f"{name}:{line}: {what}"
+    for pattern, mark in _COMMENTED.items():
+        for path in sorted(root.glob(pattern)):
+            for line, what in _in_comments(path.read_text("utf-8"), mark):
+                yield f"{path.relative_to(root)}:{line}: {what}"
     for path in _pages(root):
         for line, what in _in_page(path.read_text("utf-8")):
             yield f"{path.relative_to(root)}:{line}: {what}"
@@ -84,11 +116,13 @@ def _pages(root: Path) -> list[Path]:
 
 
 def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]:
-    """Yield the complaints about comments and docstrings of a module, with their lines."""
+    """Yield the complaints about comments, docstrings and names of a module, with their lines."""
     plainer = _PLAINER | _PLAINER_OUTSIDE_TESTS if with_docstrings else _PLAINER
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield from _words(token.string, token.start[0], plainer)
+        elif token.type == tokenize.NAME:
+            yield from _words(token.string, token.start[0], _PLAINER_IN_NAMES)
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -99,6 +133,27 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
         yield from _words(docstring, line, plainer)
         if with_docstrings:
             yield from ((line, fault) for fault in _form(node, inspect.cleandoc(docstring)))
+
+
+def _in_messages(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the complaints about strings of a module: messages, hints and help texts."""
+    tree = ast.parse(text)
+    docstrings = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in docstrings:
+            continue
+        if isinstance(node.value, str) and " " in node.value:
+            yield from _words(node.value, node.lineno, _PLAINER | _PLAINER_OUTSIDE_TESTS)
+
+
+def _in_comments(text: str, mark: str) -> Iterator[tuple[int, str]]:
+    """Yield the complaints about the comments of a file, with their lines."""
+    lines = (line.partition(mark)[2] for line in text.split("\n"))
+    return _words("\n".join(lines), 1, _PLAINER | _PLAINER_OUTSIDE_TESTS)
 
 
 def _form(node: ast.AST, docstring: str) -> Iterator[str]:

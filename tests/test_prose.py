@@ -67,6 +67,16 @@ _PROGRAM = Path(__file__).parent.parent / ".ci" / "prose.py"
         ("docs/m.md", "A; b; c.\n", "m.md:1: several semicolons in a sentence"),
         ("docs/m.md", "A `x; y; z` b; c.\n", None),
         ("replctl/m.py", '"""A; b; c."""\n', "m.py:1: several semicolons in a sentence"),
+        ("replctl/m.py", "def make_anew(): ...\n", 'm.py:1: "_anew": write again, rebuild'),
+        ("tests/m.py", "goes_on = 1\n", 'm.py:1: "goes_on": write continues'),
+        ("replctl/m.py", "is_besides = gone_on = 1\n", None),
+        ("replctl/m.py", "x = 1, 'It is tried again.'\n", 'm.py:1: "tried again": write'),
+        ("replctl/m.py", "x = f'{y} is tried again.'\n", 'm.py:1: "tried again": write'),
+        ("replctl/m.py", "x = 'anew'\n", None),
+        ("grammar/m.lark", "a: b\n// one, but\n// for two\n", 'm.lark:2: "but for": write'),
+        ("grammar/m.lark", 'a: "BESIDE" "beside"\n', None),
+        ("samples/m.sql", "SELECT 1; -- anew\n", 'm.sql:1: "anew": write'),
+        ("samples/m.sh", "echo beside # the others\n", None),
     ],
 )
 def test_prose(tmp_path: Path, file: str, text: str, complaint: str | None) -> None:

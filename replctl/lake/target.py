@@ -149,7 +149,7 @@ def _check_native(relation: Relation, remote: RemoteRelation) -> None:
             raise FeatureNotSupported(
                 f"conversion of {shown[0]} to {shown[1]} is not supported",
                 detail=f'Column "{column.name}" of logical replication target relation'
-                f' "{relation.qualified_name}" has another type than the published column.',
+                f' "{relation.qualified_name}" differs in its type from the published column.',
             )
 
 
