@@ -325,7 +325,7 @@ class ApplyWorker:
 
     @contextmanager
     def _tablesync_worker(self, subscriber: LakeSubscriber, name: RelationName) -> Iterator[None]:
-        """Record a separate worker for the synchronization of a table in the `with` block."""
+        """Record a separate worker during the `with` block, which synchronizes a table."""
         cluster, subscription = self._session.cluster, self._subscription
         relation = subscriber.state.relations().get(name)
         if relation is None:  # a refresh has removed it from the subscription

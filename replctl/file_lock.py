@@ -26,7 +26,7 @@ class LockTimeout(Exception):
 
 @contextmanager
 def locked(path: Path, timeout: float, *, mode: int = 0o600) -> Iterator[None]:
-    """Hold the exclusive lock of a file during the `with` block.  A missing file is created.
+    """Hold the exclusive lock of a file during the `with` block.  Create the file if it is missing.
 
     Args:
         timeout: seconds to wait for another holder; 0 for one attempt.
@@ -36,7 +36,8 @@ def locked(path: Path, timeout: float, *, mode: int = 0o600) -> Iterator[None]:
         LockTimeout: another process did not release the lock in time.
         OSError: the file cannot be opened or locked.
     """
-    # Once: if the directory is removed during the wait, a new one would have another lock
+    # Only once: if somebody removes the directory during the wait, a lock in a new directory would
+    # not exclude the processes that hold the old one
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + timeout
     while (descriptor := _lock(path, mode)) is None:
@@ -61,7 +62,8 @@ def _lock(path: Path, mode: int) -> int | None:
     is_kept = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_kept = os.fstat(descriptor).st_nlink > 0  # else others lock a new file of that name
+        # If the file was removed, others lock a new file with this name
+        is_kept = os.fstat(descriptor).st_nlink > 0
     except OSError as error:
         if error.errno not in _LOCKED:
             raise
@@ -72,7 +74,7 @@ def _lock(path: Path, mode: int) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the exclusive lock of a file; False without such a file."""
+    """Return whether a process holds the exclusive lock of a file; False without the file."""
     try:
         with path.open() as file:
             # Shared: two processes that check at the same time must not see each other as the
@@ -100,9 +102,8 @@ def holder(path: Path, locks: Path = _LOCKS) -> int | None:
     place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     for line in lines:
         fields = line.split()
-        if (
-            fields[1] == "FLOCK" and fields[5] == place
-        ):  # waiting processes have an arrow before that
+        # Lines of waiting processes have an arrow as fields[1]
+        if fields[1] == "FLOCK" and fields[5] == place:
             pid = int(fields[4])
             return pid if pid > 0 else None  # otherwise it is in another container
     return None

@@ -58,8 +58,8 @@ else:
     def _is_hashed(field):
         return field.compare if field.hash is None else field.hash
 
-    #: The number of a class's objects before its `__init__` is compiled.  That takes as long as
-    #: about a hundred objects without it.
+    #: The number of a class's objects before its `__init__` is compiled.  Compiling takes as long
+    #: as about a hundred objects without it.
     _FIRST_OBJECTS = 64
 
     #: The parameters of a class that has no methods of `dataclasses`.
@@ -94,8 +94,8 @@ else:
         return fields
 
     def _with_slots(cls, fields, added):
-        """Return a copy of a class with slots for its own fields, and the attributes `added`.  A
-        class that exists cannot get slots.
+        """Return a copy of a class with slots for its own fields, and the attributes `added`.
+        Python cannot add slots to an existing class.
         """
         inherited = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
         namespace = {**vars(cls), **added}

@@ -20,5 +20,5 @@ def raise_recursion_limit() -> None:
 
 
 def too_deep() -> StatementTooComplex:
-    """Return the error if a statement or a value exceeds the limit."""
+    """Return the error for a statement or a value that exceeds the limit."""
     return StatementTooComplex("stack depth limit exceeded")

@@ -102,10 +102,10 @@ def subscription_status(session: Session, names: Sequence[str] = ()) -> list[Sub
     """Return the status of the subscriptions of all databases of the cluster.
 
     Args:
-        names: the subscriptions to choose from; () for all.
+        names: the subscriptions to return; () for all.
 
     Raises:
-        UndefinedObject: there is no subscription of that name.
+        UndefinedObject: there is no subscription with one of these names.
     """
     cluster = session.cluster
     with session.read() as catalog:

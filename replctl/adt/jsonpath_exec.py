@@ -60,7 +60,7 @@ _OF_ARRAYS = ("type", "size")
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The context of an item.
+    """The surroundings of an item: what the parts of a path may refer to.
 
     Attributes:
         current: the value of `@`.

@@ -379,8 +379,8 @@ class Cluster:
                 check_identity(connection, path)
 
     def _notice_promotion(self, control: ControlData, standbys: Sequence[str]) -> None:
-        """Mark this cluster as replaced if one of its standbys was promoted while it could not be
-        reached.
+        """Mark this cluster as replaced if one of its standbys was promoted while the standby could
+        not reach this cluster.
 
         Args:
             standbys: the homes of the standbys.

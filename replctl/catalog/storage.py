@@ -90,7 +90,7 @@ class FormerColumn:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A relation's Delta table.  `columns` is by attnum, `former` is sorted from old to new.
+    """A relation's Delta table.  `columns` is by attnum, and `former` is sorted from old to new.
 
     Attributes:
         has_location: the user chose the location (LOCATION).

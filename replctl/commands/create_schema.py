@@ -88,7 +88,7 @@ def _within(name: str, element: ast.SchemaElement) -> ast.SchemaElement:
 
 @contextmanager
 def _as_owner(session: Session, made: _Made) -> Iterator[None]:
-    """Run statements as the owner of the new schema, which is the first in the search path."""
+    """Run statements as the owner of the new schema, and put it first in the search path."""
     kept = session.settings
     path = [quote_identifier(made.name), session.setting("search_path")]
     session.settings = {

@@ -200,7 +200,7 @@ class _Printer:
             self.expr(expr, implicit)
 
     def top_level(self, expr: nodes.Expr) -> None:
-        """Append an output column."""
+        """Append an expression that no other expression encloses, such as an output column."""
         if isinstance(expr, nodes.Var):
             self._variable(expr, top_level=True)
         else:

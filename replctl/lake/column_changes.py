@@ -313,9 +313,10 @@ def _lost_columns(
 def _restored_columns(
     catalog: Catalog, relation: Relation, changes: ColumnChanges, lost: Mapping[int, Column]
 ) -> dict[int, Column]:
-    """Return the columns to restore in the relation, by attnum: other programs dropped them earlier
-    (`_lost_columns`), and now restored them or added columns with their names.  Columns that ALTER
-    TABLE dropped are not restored.
+    """Return the columns to restore in the relation, by attnum.
+
+    Other programs dropped these columns earlier (`_lost_columns`).  Now they have restored them, or
+    added columns with the same names.  Columns that ALTER TABLE dropped are not restored.
 
     Args:
         lost: the columns that this version drops.
@@ -345,7 +346,7 @@ def _restored_columns(
 def _renamed_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field]
 ) -> dict[int, str]:
-    """Return the new names of the columns of an adopted table that other programs renamed, by
+    """Return the columns of an adopted table that other programs renamed: their new names by
     attnum.
 
     A column keeps its name in each of these cases:

@@ -126,10 +126,10 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
 
 
 class _Places:
-    """The publications that list a table by name.
+    """The entries of a table in the publications that list it by name.
 
     Attributes:
-        listed: the table's entries in all these publications.
+        listed: all these entries.
         filtering: the entries whose row filter uses the column.
         listing: the entries whose column list has the column.
         using: the entries in `filtering` or `listing`.

@@ -1,4 +1,4 @@
-"""Write deletion vectors: the positions of the rows of a data file that do not exist any more.
+"""Write deletion vectors: the positions of the deleted rows of a data file.
 
 Delta's protocol, sections "Deletion Vectors" and "Deletion Vector Format", and the portable format
 of Roaring bitmaps (RoaringFormatSpec).
@@ -19,7 +19,7 @@ from replctl.lake.delta_actions import BASE85
 _FORMAT_VERSION = b"\x01"
 #: The first bytes of a serialized vector, and of a bitmap without run containers.
 _MAGIC, _COOKIE = 1681511377, 12346
-#: Maximum number of positions in a container that lists them; others have one bit for each.
+#: A container with at most this number of positions lists them.  A larger one has 2^16 bits.
 _MOST_LISTED = 4096
 
 
@@ -50,7 +50,7 @@ def write_vector(folder: str, positions: Collection[int]) -> tuple[str, dict[str
 
 
 def serialized(positions: Sequence[int]) -> bytes:
-    """Return positions, in ascending order, as an array of one Roaring bitmap."""
+    """Return ascending positions as an array of one Roaring bitmap."""
     by_key: defaultdict[int, list[int]] = defaultdict(list)
     for position in positions:
         by_key[position >> 16].append(position & 0xFFFF)

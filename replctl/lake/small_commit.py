@@ -1,5 +1,5 @@
-"""Commit to simple Delta tables on a local disk without Spark: a commit, and the checksum of its
-version.
+"""Commit to simple Delta tables on a local disk without Spark: write a version of the log, and its
+checksum.
 
 Spark commits in these cases:
 
@@ -54,8 +54,8 @@ _PROPERTIES = frozenset(
         "delta.rowTracking.materializedRowCommitVersionColumnName",
     )
 )
-#: The feature whose writers number all rows, even if the property delta.enableRowTracking is off,
-#: and its metadata domain.
+#: The feature that makes writers number all rows, even if the property delta.enableRowTracking is
+#: off; and the metadata domain of this feature.
 _NUMBERS_ROWS, _ROW_TRACKING = "rowTracking", "delta.rowTracking"
 #: Spark writes a checkpoint with each version that is a multiple of this number.
 _CHECKPOINT_INTERVAL = 10
@@ -74,8 +74,8 @@ class SmallCommit:
     """The next commit of a table.
 
     Attributes:
-        state: the version on which it is based.
-        checksum: the known parts of that version's checksum.
+        state: the version before the commit.
+        checksum: the known parts of the checksum of that version.
     """
 
     folder: TableFolder
@@ -123,16 +123,18 @@ class SmallCommit:
         )
 
     def files(self) -> Sequence[dict[str, Any]] | None:
-        """Return the `add` actions of the table's files, which the commit may remove; None if the
-        table is append-only, or if the checksum, which may be of any writer, does not list the
-        files of the log.
+        """Return the `add` actions of the table's files.  The commit may remove these files.
+
+        Returns:
+            the actions; None if the table is append-only, or if the checksum does not list the
+            files of the log.  Any program may have written the checksum.
         """
         adds: list[dict[str, Any]] | None = self.checksum.get("allFiles")
         if adds is None or self.state.is_on("delta.appendOnly"):
             return None
         try:
             bodies = whole_files_at(self.folder.location, self.state.version)
-        except ObjectNotInPrerequisiteState:  # another program removes a part of the log now
+        except ObjectNotInPrerequisiteState:  # another program is removing a part of the log
             return None
         return adds if sorted(map(_identity, adds)) == sorted(map(_identity, bodies)) else None
 
@@ -170,8 +172,8 @@ class SmallCommit:
 
         Args:
             operation, parameters, metrics: by Delta's names.
-            adds: the files that come.
-            removed: the `add` actions of the files that go, as `files` returns them.
+            adds: the `add` actions of new files.
+            removed: the `add` actions of the files to remove, as `files` returns them.
             domains: the metadata domains that change.
             metadata: the new metaData action, if it changes.
             is_blind: the commit does not depend on the table's rows.
@@ -219,7 +221,9 @@ def writing_files(folder: TableFolder) -> Iterator[None]:
 
 
 def _is_of(metadata: Mapping[str, Any], state: TableState) -> bool:
-    """Return whether a checksum, which may be of any writer, has the metadata of the log."""
+    """Return whether the metadata in a checksum equals that of the log.  Any program may have
+    written the checksum.
+    """
     parts = ("id", "schemaString", "partitionColumns", "configuration")
     return all(metadata.get(part) == state.metadata.get(part) for part in parts)
 
@@ -244,8 +248,8 @@ def _removal(add: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | None:
-    """Return the checksum of a version; None if it has none, or if Spark has to write the next
-    version."""
+    """Return the checksum of a version; None if the version has none, or if Spark has to write the
+    next version."""
     if _needs_checkpoint(folder, state.version + 1):
         return None
     try:
@@ -253,13 +257,13 @@ def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | Non
         _number, size, _time = folder.state(path)
         found = parse_checksum(folder.read(path)) if size <= _MOST_BYTES else {}
         is_usable = found.keys() >= _NEEDED and _high_water_mark(found["domainMetadata"]) >= -1
-    except (OSError, BrokenLogError):  # Spark writes without a checksum, too
+    except (OSError, BrokenLogError):  # Spark also commits without a checksum
         return None
     return found if is_usable else None
 
 
 def _needs_checkpoint(folder: TableFolder, version: int) -> bool:
-    """Return whether Spark has to write a version, because it does so with a checkpoint."""
+    """Return whether Spark has to write a version, because the log needs a checkpoint there."""
     if version % _CHECKPOINT_INTERVAL:
         return False
     last = max(checkpoints(log_names(folder.location)), default=0)
@@ -310,11 +314,11 @@ def _following(
 ) -> dict[str, Any]:
     """Return the checksum of the next version, which has these actions.
 
-    Spark writes a checksum without histograms of the files, too, and computes them when it needs
-    them.
+    The checksum has no histograms of the files.  Spark also writes checksums without them, and
+    computes them when it needs them.
 
     Args:
-        checksum: the known parts of the checksum before.
+        checksum: the known parts of the previous checksum.
         gone: the `add` actions of the removed files, as the checksum has them.
     """
     following = checksum | {
@@ -378,7 +382,7 @@ def _row_ids(greatest: int) -> dict[str, Any]:
 def _replaced(
     before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], key: str
 ) -> list[dict[str, Any]]:
-    """Return the items of a checksum after a commit, whose items replace those with the same
-    key."""
+    """Return the items of a checksum after a commit.  Items of the commit replace the items with
+    the same key."""
     names = {item[key] for item in after}
     return [*(item for item in before if item.get(key) not in names), *after]

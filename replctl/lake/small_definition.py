@@ -1,5 +1,5 @@
-"""Add columns to Delta tables, and empty them.  For simple tables this needs no Spark
-(`small_commit.py`).
+"""Add columns to Delta tables, and remove all rows of tables.  For simple tables this needs no
+Spark (`small_commit.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _are_added(folder: TableFolder, columns: Sequence[TableColumn], note: Commit
 
 
 def remove_rows(session: Session, location: str, note: CommitNote) -> None:
-    """Remove all rows of a table, in one commit; in none if it has no files.
+    """Remove all rows of a table, in one commit.  Do nothing if the table has no files.
 
     Raises:
         IoError: the table cannot be written.

@@ -32,8 +32,9 @@ from replctl.spark import (
 def with_small_feeds(
     session: Session, relation: Relation, changes: ChangeSource, stack: ExitStack
 ) -> ChangeSource:
-    """Return the changes of a relation's table.  This process has read the feeds of small commits,
-    if only replctl writes the table.  Only this thread may use them, until `stack` closes.
+    """Return `changes` with the rows of small commits, which this process reads.  It does so only
+    for tables that no other program writes.  Only the calling thread may use the result, until
+    `stack` closes.
 
     Raises:
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
@@ -67,7 +68,7 @@ def _is_simple(relation: Relation, source: TableSource) -> bool:
 
 
 def _needs_spark(source: TableSource, version: FeedVersion) -> bool:
-    """Return whether a version has no feed, or row ids pair its images."""
+    """Return whether a version has no feed, or its old and new rows must be paired by row id."""
     return version.is_compared or (version.changes_keys and source.has_row_tracking)
 
 
@@ -80,7 +81,7 @@ def _version_files(source: TableSource, version: int) -> VersionFiles | None:
     except ObjectNotInPrerequisiteState:  # decoding reports it
         return None
     changes = changed_bodies(actions, ("cdc",))
-    # The files with changes come instead of the others
+    # If a version has files with changes, its other files do not count
     adds, removes = ([], []) if changes else (changed_bodies(actions, [k]) for k in ROW_KINDS)
     changed, removed, added = (data_files(folder, bodies) for bodies in (changes, removes, adds))
     if changed is None or removed is None or added is None:

@@ -33,7 +33,7 @@ def set_columns(
     values: Mapping[str, str],
     note: CommitNote,
 ) -> None:
-    """Set columns of all rows of a table, in one commit; in none if it has no files.
+    """Set columns of all rows of a table, in one commit.  Do nothing if the table has no files.
 
     Args:
         columns: the columns to set.

@@ -21,8 +21,8 @@ _PLACE = (StagedColumn("row_version", "int8"), StagedColumn("row_id", "int8"))
 
 @contextmanager
 def with_small_leaves(session: Session, target: Target) -> Iterator[Target]:
-    """Yield a table of which this process reads the small leaf partitions.  Only this thread may
-    use it, inside the `with` block.
+    """Yield a table with the rows of its small leaf partitions, which this process reads.  Only the
+    calling thread may use it, inside the `with` block.
 
     Raises:
         PostgresError: the log of a table cannot be read.
@@ -36,8 +36,8 @@ def with_small_leaves(session: Session, target: Target) -> Iterator[Target]:
 def with_small_rows(
     session: Session, sources: Sequence[tuple[int, TableSource]], stack: ExitStack
 ) -> list[TableSource]:
-    """Return sources; this process reads the small ones.  Only this thread may use them, until
-    `stack` closes.
+    """Return the sources, the small ones with their rows, which this process reads.  Only the
+    calling thread may use the result, until `stack` closes.
 
     Args:
         sources: each with the OID of its table.
@@ -51,7 +51,8 @@ def with_small_rows(
     with session.read() as catalog:
         named = named_tables(catalog, [oid for oid, _source in sources])
     return [
-        source if oid in named else _small(session, source, most, stack)  # Spark knows named ones
+        # Only Spark resolves names
+        source if oid in named else _small(session, source, most, stack)
         for oid, source in sources
     ]
 

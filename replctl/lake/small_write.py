@@ -4,8 +4,8 @@ their keys.
 A commit marks replaced and deleted rows in deletion vectors, and has one data file with the new
 rows.  These are the actions that Spark commits for replaceWhere.
 
-Spark writes if `small_commit.py` cannot commit.  It also replaces rows in a table that is not
-small, or has no deletion vectors.
+Spark writes if `small_commit.py` cannot commit.  Spark also replaces rows in tables that are not
+small, or have no deletion vectors.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def write_leaf(
     change: LeafChange,
     note: CommitNote,
 ) -> None:
-    """Write an outcome's rows of one leaf partition, in one commit.  If these are few rows of a
-    simple table on a local disk, write them without Spark.
+    """Write the rows of an outcome that belong to one leaf partition, in one commit.  Use no Spark
+    for few rows of a simple table on a local disk.
 
     Args:
         number: the leaf's index in the outcome's target.
@@ -102,7 +102,7 @@ class _SmallWrite:
             return self._is_written()
 
     def _is_small(self) -> bool:
-        """Return whether this module supports the outcome, whatever the table is like."""
+        """Return whether this module supports the outcome; this does not check the table."""
         change = self.change
         return (
             self.folder.is_local
@@ -254,8 +254,9 @@ class _Replaced:
 
 
 def _loose(statistics: object) -> str | None:
-    """Return the statistics of a file after rows are deleted: the limits may be too wide.  Return
-    None if they do not count the rows, as Delta requires for a file with a deletion vector.
+    """Return the statistics of a file after rows are deleted: the minimum and maximum may be values
+    of deleted rows.  Return None if the statistics do not count the rows, as Delta requires for a
+    file with a deletion vector.
     """
     try:
         found = json.loads(statistics) if isinstance(statistics, str) else None

@@ -1,9 +1,12 @@
 """Build expressions by the operator precedence of gram.y; the LALR grammar defines only the
 sequence of operands and operators.
 
-Like PostgreSQL's parser, compare a complete operator with the next one.  Rules for each level of
-precedence could not express some cases: `a IS NULL = b` is (a IS NULL) = b, `a = NOT b = c` is a =
-(NOT (b = c)), and `a < b < c` is an error at the second `<`.
+Like PostgreSQL's parser, compare the precedence of an operator that has its operands with that of
+the next operator.  Rules for each level of precedence could not express some cases:
+
+    a IS NULL = b    is (a IS NULL) = b
+    a = NOT b = c    is a = (NOT (b = c))
+    a < b < c        is an error at the second <
 """
 
 from __future__ import annotations

@@ -40,6 +40,6 @@ def _replaced(node: Any) -> Any:
 
 
 def _called(call: nodes.FuncExpr, oid: int, type_: str) -> nodes.FuncExpr:
-    """Return a call of another function with the same arguments."""
+    """Return `call` with another function, which gets the same arguments."""
     name = builtin.function_by_oid()[oid].name
     return replace(call, function_oid=oid, name=name, type=type_, returns_set=False)

@@ -20,8 +20,8 @@ def are_read_alike(file: pa.Schema, wanted: Mapping[str, pa.DataType]) -> bool:
 
     Args:
         file: the schema of the file.
-        wanted: the columns, each with the type in which Spark stores it.  The file may lack some:
-            then both read NULL.
+        wanted: the columns, each with the type in which Spark stores it.  If the file lacks a
+            column, this process and Spark both read NULL.
     """
     spelled = Counter(name.lower() for name in file.names)
     return all(

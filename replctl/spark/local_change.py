@@ -73,7 +73,7 @@ def inserted_values(
 
 
 def _is_plain(target: Target, columns: Sequence[StagedColumn]) -> bool:
-    """Return whether the outcome of new rows is these rows, except for missing values."""
+    """Return whether a target takes new rows unchanged, except rows with missing values."""
     given = {(column.name, column.type, column.typmod) for column in columns}
     return (
         len(target.leaves) == 1

@@ -2,7 +2,8 @@
 
 Delta's protocol, sections "Change Data Files" and "Deletion Vectors": if a version has change data
 files, these are its changes.  Otherwise its changes are the rows of the files that it adds and
-removes; for a file whose deletion vector changes, the rows that it deletes or restores.
+removes.  If it only changes the deletion vector of a file, its changes are the rows that the new
+vector deletes or restores.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def _recorded(
 def _differences(
     reader: FileReader, files: VersionFiles, columns: Sequence[TableColumn]
 ) -> list[tuple[str | None, ...]]:
-    """Return the rows that the files before or those after a version have alone, each with its
-    kind in front."""
+    """Return the rows that exist only before or only after a version, each with its kind in
+    front."""
     before = _live_rows(reader, files.version - 1, files.removed, columns)
     after = _live_rows(reader, files.version, files.added, columns)
     found: list[tuple[str | None, ...]] = []

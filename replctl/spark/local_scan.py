@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-#: The entries in a file's metadata with the version of the Spark, or of the replctl, that wrote it.
-#: Dates and timestamps of other writers may be of another calendar.  So may those of a Spark that
-#: wrote one of the other entries.
+#: The entries in a file's metadata that name the version of Spark or replctl that wrote it.
+#: Without such an entry, the dates and timestamps may follow another calendar.  So may those of a
+#: file with one of the entries below.
 _WRITERS = (b"org.apache.spark.version", WRITER)
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _TIMES = frozenset(("date", "timestamp", "timestamptz"))
@@ -51,7 +51,7 @@ class DataFile:
         path: its path in the file system.
         has_vector: some of its rows are deleted by a deletion vector.
         first_row_id, version: the row id of its first row, and the version that added the rows.
-            They hold for rows without ids in the file itself.  None without row tracking.
+            They apply to rows whose ids are not in the file itself.  None without row tracking.
     """
 
     path: str
@@ -303,6 +303,8 @@ def _rows_of_file(
 def _places(
     table: pa.Table, file: DataFile, hidden: tuple[str | None, str | None], count: int
 ) -> list[tuple[int, int]]:
+    """Return the place of each of the `count` rows of a file."""
+
     def own(name: str | None) -> list[int | None]:
         is_there = name is not None and name in table.column_names
         return table.column(name).to_pylist() if is_there else [None] * count
@@ -318,6 +320,7 @@ def _places(
 
 
 def has_known_calendar(parquet: ParquetFile) -> bool:
+    """Return whether the dates and timestamps of a file follow the Gregorian calendar."""
     written = parquet.metadata.metadata or {}
     return any(name in written for name in _WRITERS) and not any(
         name in written for name in _OLD_CALENDARS

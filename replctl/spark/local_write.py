@@ -1,7 +1,7 @@
 """Write few rows of an outcome into a data file of a Delta table, in this process.
 
 To write a data file, Spark makes a plan and runs jobs and a task.  This takes 0.3 to 0.8 s, and
-several seconds at the first time.  This module takes some milliseconds.
+several seconds the first time.  This module takes some milliseconds.
 
 The file has the types and the statistics that Spark would write.  Delta's protocol, section
 "Per-file Statistics", describes them.
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 #: The entry in the metadata of a file that names the version of replctl that wrote it.
 WRITER = b"replctl.version"
-#: The first microsecond of 1900, since 1970.  Old readers move earlier timestamps to the Julian
-#: calendar, and dates before the Gregorian calendar.
+#: The first microsecond of 1900, since 1970.  Old readers convert earlier timestamps to the Julian
+#: calendar.  They also convert dates before the start of the Gregorian calendar.
 _FIRST_TIME = -2_208_988_800_000_000
-#: The last day, and the end of the last microsecond, whose text has a year of four digits.
+#: The last day of the year 9999, and the microsecond after it.  Later texts have five digits.
 _LAST_DAY, _LAST_TIME = 2_932_896, 253_402_300_800_000_000
 #: Maximum number of columns with statistics, and of characters of a text in them.
 _MOST_COLUMNS, _MOST_CHARACTERS = 32, 32
-#: Arguments of `ParquetWriter`.  By the limits in the file, which leave NaN out, and by a
-#: dictionary, which may have only one of 0 and -0, Spark would skip the file for such values.
+#: Arguments of `ParquetWriter`.  Parquet's own statistics omit NaN, and its dictionaries may
+#: have only one of 0 and -0.  With them, Spark would not look for these values in the file.
 _FORMAT: dict[str, Any] = {
     "compression": "snappy",
     "use_dictionary": False,

@@ -26,7 +26,7 @@ class _Used:
 
 
 class SessionPool:
-    """Manages sessions by thread.  Another thread can reuse the session of an ended thread.
+    """Manages one session for each thread.  A new thread can reuse the session of an ended thread.
 
     Args:
         first: the session of the thread that creates the pool.
@@ -34,8 +34,9 @@ class SessionPool:
         is_open: returns whether the server still has a session; the pool calls it after a minute
             without use.
         end: closes a session that the server no longer has.
-        clocks: return seconds.  One must be the time of day: a server uses it, and no other clock
-            shows that the machine was asleep or that somebody has set the clock.
+        clocks: functions that return seconds.  One must return the time of day, by which a server
+            ends idle sessions.  Other clocks stand still while the machine is asleep, and do not
+            change if somebody sets the clock.
     """
 
     def __init__(
