@@ -61,7 +61,7 @@ def _identify(
     moved: Annotated[
         bool,
         typer.Option(
-            "--moved", help="This directory is the cluster now; the other one is abandoned."
+            "--moved", help="The cluster is now in this directory, and no longer in the other one."
         ),
     ] = False,
     restored: Annotated[

@@ -79,7 +79,9 @@ def _start(
     warm_up: Annotated[
         bool,
         typer.Option(
-            "--warm-up/--no-warm-up", help="Run a small replication on it in the background."
+            "--warm-up/--no-warm-up",
+            help="Run a small replication on the server in the background, so that later work is"
+            " faster.",
         ),
     ] = True,
 ) -> None:
@@ -149,10 +151,14 @@ def _status(
 def _prepare(
     home: Home = None,
     archive: Annotated[
-        bool, typer.Option("--archive/--no-archive", help="Archive the classes, 200 MB.")
+        bool,
+        typer.Option(
+            "--archive/--no-archive",
+            help="Archive Spark's classes (200 MB), so that Spark starts faster.",
+        ),
     ] = True,
     s3: Annotated[
-        bool, typer.Option("--s3", help="Also download the connector for S3, 10 MB.")
+        bool, typer.Option("--s3", help="Also download the connector for S3 (10 MB).")
     ] = False,
 ) -> None:
     del home  # all clusters of the user share the archive

@@ -42,7 +42,10 @@ def _create(
     primary: Annotated[Path, typer.Option(help="The primary's directory.")],
     home: _Home = None,
     slot: Annotated[
-        str, typer.Option(help="The physical replication slot to use; created if missing.")
+        str,
+        typer.Option(
+            help="The physical replication slot to use.  The command creates a missing slot."
+        ),
     ] = "standby",
 ) -> None:
     from replctl.catalog.standby import create_standby

@@ -31,14 +31,18 @@ class Subcommand:
 
 
 _Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[SUBSCRIPTION]...", help="All if none is named.")
+    list[str] | None,
+    typer.Argument(metavar="[SUBSCRIPTION]...", help="Names of subscriptions; default: all."),
 ]
 _Database = Annotated[str | None, typer.Option("--dbname", "-d", help="Database to connect to.")]
 _Role = Annotated[str | None, typer.Option("--username", "-U", help="Role.")]
 Home = Annotated[str | None, typer.Option(help="The cluster's directory.")]
 _Remote = Annotated[str | None, typer.Option(help="Spark Connect server, sc://HOST:PORT.")]
 Master = Annotated[str | None, typer.Option(help="Spark master.")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Spark property.")]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A property of Spark; may be given several times."),
+]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
@@ -74,16 +78,18 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
         ] = None,
         metrics_port: Annotated[
             int | None,
-            typer.Option(min=0, max=65535, help="Port for Prometheus, with --watch."),
+            typer.Option(
+                min=0, max=65535, help="With --watch: the port at which Prometheus reads metrics."
+            ),
         ] = None,
         metrics_address: Annotated[
-            str, typer.Option(help="Address to listen at for Prometheus.")
+            str, typer.Option(help="With --metrics-port: the address of that port.")
         ] = "127.0.0.1",
         explain: Annotated[
             bool, typer.Option("--explain", help="Show the plan without applying it.")
         ] = False,
         as_json: Annotated[
-            bool, typer.Option("--json", help="Print JSON; with --watch, a line for each round.")
+            bool, typer.Option("--json", help="Print JSON.  With --watch: one line for each round.")
         ] = False,
         max_batch_changes: Annotated[
             str | None,
@@ -137,8 +143,8 @@ def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
         max_lag: Annotated[
             list[str] | None,
             typer.Option(
-                help="Exit with 1 if a subscription lags more: 30s, 5min, 16MB, 1000rows,"
-                " 10transactions; may be given several times."
+                help="Exit with code 1 if a subscription lags more than this, such as 30s, 5min,"
+                " 16MB, 1000rows or 10transactions; may be given several times."
             ),
         ] = None,
         database: _Database = None,
@@ -166,11 +172,14 @@ def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
     )
     def verify(
         subscription: Annotated[
-            str | None, typer.Argument(metavar="[SUBSCRIPTION", help="All if none is named.")
+            str | None,
+            typer.Argument(metavar="[SUBSCRIPTION", help="Name of a subscription; default: all."),
         ] = None,
         table: Annotated[
             str | None,
-            typer.Argument(metavar="[TABLE]]", help="One of its tables, named as in SQL."),
+            typer.Argument(
+                metavar="[TABLE]]", help="One of its tables, written as in SQL; default: all."
+            ),
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
         limit: Annotated[
@@ -206,13 +215,18 @@ def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
     def vacuum(
         table: Annotated[
             list[str] | None,
-            typer.Argument(metavar="[TABLE]...", help="Names as in SQL; all if none is named."),
+            typer.Argument(
+                metavar="[TABLE]...", help="Names of tables, written as in SQL; default: all."
+            ),
         ] = None,
         full: Annotated[
             bool, typer.Option("--full", "-f", help="Combine small files into large ones first.")
         ] = False,
         verbose: Annotated[
-            bool, typer.Option("--verbose", "-v", help="Print what was removed.")
+            bool,
+            typer.Option(
+                "--verbose", "-v", help="Print the number of removed files of each table."
+            ),
         ] = False,
         database: _Database = None,
         role: _Role = None,
@@ -243,11 +257,14 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
     @app.command("dump", help="Write a database as SQL that creates it again.")
     def dump(
         publications: Annotated[
-            bool, typer.Option("--publications", help="Publications only.")
+            bool, typer.Option("--publications", help="Dump only publications.")
         ] = False,
         subscriptions: Annotated[
             bool,
-            typer.Option("--subscriptions", help="Subscriptions only; with --publications, both."),
+            typer.Option(
+                "--subscriptions",
+                help="Dump only subscriptions, or, with --publications, only both.",
+            ),
         ] = False,
         schema_only: Annotated[
             bool, typer.Option("--schema-only", "-s", help="Write no rows; this needs no Spark.")
