@@ -128,7 +128,7 @@ HINTS: dict[str, str] = {
     "Choose another name: ALTER TABLE {} SET ({} = 'SCHEMA.NAME').": _REGISTERED,
     "Make it in Spark: CREATE SCHEMA {}.": _REGISTERED,
     "Use DROP TABLE {} in Spark, which leaves the files.": f"{_NAMES}a_name_that_stays_in_spark",
-    "Use USING delta LOCATION.": f"{_NAMES}names_that_lead_to_no_delta_table",
+    "Write USING delta LOCATION.": f"{_NAMES}names_that_lead_to_no_delta_table",
     "Its owner can make it a Delta table in Spark: CONVERT TO DELTA"
     " {}.": f"{_NAMES}names_that_lead_to_no_delta_table",
     "Start Spark with the catalog that has the table, such as --conf"
@@ -215,7 +215,7 @@ HINTS: dict[str, str] = {
     "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
     " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",
     "_identify_hint(path)": f"{_COMMANDS}a_copy_becomes_a_cluster_of_its_own_by_its_hint",
-    'Replace the link by a copy of its target ("cp -rL" makes such copies).': f"{_COPIED}"
+    'Replace the link with a copy of its target ("cp -rL" makes such copies).': f"{_COPIED}"
     "links_out_of_a_copy_are_refused",
     "Copy the cluster without hard links.": f"{_COPIED}"
     "a_catalog_that_is_the_original_s_file_is_refused",

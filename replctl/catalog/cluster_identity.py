@@ -53,7 +53,7 @@ def is_at_home(home: str, path: Path) -> bool:
         return True
     try:
         return os.path.samefile(home, path)
-    except OSError:  # the recorded home does not exist any more
+    except OSError:  # the recorded home no longer exists
         return False
 
 
@@ -82,7 +82,7 @@ def identifier_at(home: Path) -> int | None:
     except (OSError, sqlite3.Error) as error:
         raise ObjectNotInPrerequisiteState(
             f'could not read the catalog in "{home}"',
-            detail=f"The cluster was there before: {error}.",
+            detail=f"The cluster was in this directory: {error}.",
         ) from error
     return None if row is None else int(row[0])
 

@@ -121,7 +121,7 @@ def check_is_copy(cluster: Cluster) -> None:
         if not shared.resolve().is_relative_to(home):
             raise ObjectNotInPrerequisiteState(
                 f'"{shared}" is a link to "{shared.resolve()}", outside of the copy',
-                hint='Replace the link by a copy of its target ("cp -rL" makes such copies).',
+                hint='Replace the link with a copy of its target ("cp -rL" makes such copies).',
             )
     if not is_at_home(str(recorded), home) and _is_same_file(recorded / CATALOG, path / CATALOG):
         raise ObjectNotInPrerequisiteState(

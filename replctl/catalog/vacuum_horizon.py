@@ -81,7 +81,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A dropped relation that nobody can see any more, but whose Delta table is still recorded.
+    """A dropped relation that no session can see, but whose Delta table is still recorded.
 
     Attributes:
         is_own: replctl chose the table's directory, and no other relation uses the directory.

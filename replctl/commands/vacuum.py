@@ -291,7 +291,7 @@ def _vacuum(session: Session, table: Relation, options: _Options) -> None:
     if done is not None and done.superfluous_files >= _MANY_FILES:
         session.notice(
             f'table "{table.name}" has many small files',
-            detail=f"It would have {done.superfluous_files} files fewer.",
+            detail=f"VACUUM FULL would reduce their number by {done.superfluous_files}.",
             hint=f"Use VACUUM FULL {quote_identifier(table.schema)}"
             f".{quote_identifier(table.name)};",
         )

@@ -71,7 +71,7 @@ def resolved_table(session: Session, name: str) -> tuple[str, str]:
     """
     parts = name_parts(name)
     if len(parts) > 1 and parts[-2].lower() == "delta" and "/" in parts[-1]:
-        raise InvalidName(f'"{name}" is a path, not a name', hint="Use USING delta LOCATION.")
+        raise InvalidName(f'"{name}" is a path, not a name', hint="Write USING delta LOCATION.")
     found = spark.jobs.find_table(session.engine(), parts)
     if found is None:
         raise UndefinedTable(

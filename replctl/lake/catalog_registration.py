@@ -103,7 +103,7 @@ def _is_taken(relation: Relation, name: str) -> DuplicateTable:
     table = relation.quoted_name
     return DuplicateTable(
         f'table "{name}" already exists in the catalogs of Spark',
-        detail=f'Table "{relation.name}" was to be registered under this name.',
+        detail=f'replctl cannot register table "{relation.name}" under this name.',
         hint=f"Choose another name: ALTER TABLE {table} SET ({CATALOG_TABLE} = 'SCHEMA.NAME').",
         table=relation.relation_name,
     )

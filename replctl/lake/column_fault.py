@@ -118,7 +118,7 @@ def check_listable(
     found = _decoding_fault(session, published, versions)
     if found is not None:
         error, repair = found
-        error.detail = f"{error.detail} The slot's changes up to now cannot be listed any more."
+        error.detail = f"{error.detail} replctl can no longer list the slot's changes up to now."
         error.hint = repair.hint_for_slot(slot_name)
         raise error
 

@@ -330,8 +330,7 @@ def _written_by_a_copy(
     assert relation.storage is not None
     identify = own_command("cluster", "identify", "--restored", home=home)
     return ObjectNotInPrerequisiteState(
-        f'table "{relation.qualified_name}" has commits of this cluster that its catalog does not'
-        " know of",
+        f'table "{relation.qualified_name}" has commits of this cluster that its catalog lacks',
         detail=f'Version {version} of the Delta table "{relation.storage.location}" is marked by a'
         " newer state or a copy of this catalog.",
         hint=f'If the catalog was restored from a backup, run "{identify}". To treat the commits as'

@@ -88,7 +88,7 @@ def untracked_files(location: str, version: int, since: float) -> list[str]:
     `since` (seconds since 1970), and that no commit after `version` names.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not have these commits any more.
+        ObjectNotInPrerequisiteState: the log no longer has these commits.
         IoError: the files, or the log, cannot be read.
     """
     new = [
@@ -214,7 +214,7 @@ def has_changes(location: str, version: int) -> bool:
     feed, or the files that it added and removed.
 
     Raises:
-        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
     return has_feed_files(location, version) or has_row_files(location, version)
 
@@ -223,7 +223,7 @@ def has_row_files(location: str, version: int) -> bool:
     """Return whether the files that a version added and removed still exist.
 
     Raises:
-        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
     return _are_there(location, changed_bodies(read_actions(location, version), ROW_KINDS))
 
@@ -232,7 +232,7 @@ def has_feed_files(location: str, version: int) -> bool:
     """Return whether the files of a version's change data feed still exist.
 
     Raises:
-        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
     return _are_there(location, _feed_bodies(location, version))
 
@@ -241,7 +241,7 @@ def needs_deletion_vectors(location: str, version: int) -> bool:
     """Return whether Delta computes the change data feed of a version from deletion vectors.
 
     Raises:
-        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
     return any(body.get("deletionVector") for body in _feed_bodies(location, version))
 

@@ -97,7 +97,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     newer = sorted(number for number in versions if number > version)
     if newer and newer[0] != version + 1:
         raise ObjectNotInPrerequisiteState(
-            f'the log of the Delta table "{location}" does not have version {version + 1} any more',
+            f'the log of the Delta table "{location}" no longer has version {version + 1}',
             hint="Restore its file from a backup.",
         )
     for expected, number in enumerate(newer, start=version + 1):
@@ -407,7 +407,7 @@ def _read_version(location: str, version: int) -> bytes:
         return TableFolder.of(location).read(version_path(version))
     except FileNotFoundError:
         raise ObjectNotInPrerequisiteState(
-            f'the log of the Delta table "{location}" does not have version {version} any more'
+            f'the log of the Delta table "{location}" no longer has version {version}'
         ) from None
     except OSError as error:
         raise _unreadable(location, error) from error

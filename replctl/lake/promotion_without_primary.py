@@ -160,7 +160,7 @@ def _check_storage(missing: Sequence[Relation]) -> None:
         f"could not find the Delta tables of {len(places)} tables"
         if len(places) > 1
         else "could not find the Delta table of a table",
-        detail=f"Not there: {shown}.",
+        detail=f"Missing: {shown}.",
         hint="Restore their storage at these paths, and promote again. Or promote without these"
         " tables: --without-tables. You can then only drop them.",
     )

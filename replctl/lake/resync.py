@@ -108,6 +108,6 @@ def check_loss(
         f'table "{relation.qualified_name}" cannot be reconciled automatically:'
         f" {deleted} of its {total} rows would be deleted",
         detail=f"That is more than {percentage} percent, which resync_max_delete allows. The table"
-        " at the publisher may be about to be loaded again.",
+        " at the publisher may be empty only until a program loads it again.",
         hint=refresh_hint(subscription, relation.relation_name),
     )

@@ -37,7 +37,8 @@ def check_spark_can_write(session: Session, relation: Relation) -> None:
     database = session.cluster.database_name(session.database_oid)
     raise ObjectNotInPrerequisiteState(
         f'cannot write table "{relation.name}": Delta does not exclude other writers on S3',
-        detail=f'If two Sparks commit to "{storage.location}" at once, one commit is lost.',
+        detail=f'If two Spark applications commit to "{storage.location}" at once, one commit is'
+        " lost.",
         hint=f"If no other program writes the table, use SET {SINGLE_WRITER} = on, or, for all"
         f" sessions, ALTER DATABASE {quote_identifier(database)} SET {SINGLE_WRITER} = on."
         " Otherwise start Spark with Delta's store in DynamoDB: --conf"

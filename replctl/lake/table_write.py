@@ -294,7 +294,7 @@ class TableWriter:
         if any(commit.mark is None for commit in commits[:1]):
             raise DuplicateObject(
                 f'there is a Delta table at "{storage.location}" already',
-                detail=f'Table "{relation.qualified_name}" was to be made there.',
+                detail=f'replctl cannot create table "{relation.qualified_name}" there.',
             )
         if storage.was_empty is not None:  # a dead process had begun to create it
             return

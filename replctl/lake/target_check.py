@@ -138,8 +138,7 @@ class TargetCheck:
         origins = (known.origin_name, known.table_origin_name(leaf.oid))
         if has_forgotten_changes(catalog, leaf.oid, origins):
             error = DataCorrupted(
-                f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
-                " not know of",
+                f'table "{name}" has changes of subscription "{known.name}" that the catalog lacks',
                 detail="The catalog is older than the table.",
             )
             for root in self._members_above(catalog, leaf):

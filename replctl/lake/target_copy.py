@@ -334,7 +334,7 @@ class TargetCopy(TargetWrite):
         relations = {map_.target(name): item for name, item in self._state.relations().items()}
         members = [member for name in names if (member := relations.get(name)) is not None]
         if len(members) < len(names):
-            return "It is not in the subscription any more."
+            return "It is no longer in the subscription."
         for member in members:
             why_not = objection(self._session, self._subscription, member)
             if why_not is not None:

@@ -172,7 +172,7 @@ def _sentence(location: str, known: str | None, found: str) -> str:
         return f'Another Delta table is at "{location}": its id is {found}, and was {known} before.'
     return (
         f'The Delta table "{location}" was restored to an earlier state, or its log was'
-        " overwritten: it does not have the versions that were known any more."
+        " overwritten: it no longer has the versions that replctl has read."
     )
 
 

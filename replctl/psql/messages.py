@@ -202,7 +202,7 @@ def report_new(cluster: Cluster, named: str | None, messages: Messages) -> None:
                 "NOTICE",
                 f'upgraded the catalog of cluster "{cluster.path}" from revision'
                 f" {cluster.upgraded_from}",
-                detail=f'The catalog before is kept as "catalog.db.{cluster.upgraded_from}" there.',
+                detail=f'The previous catalog is "catalog.db.{cluster.upgraded_from}" there.',
             )
         )
     if cluster.is_new and (named or os.environ.get("REPLCTL_HOME")):

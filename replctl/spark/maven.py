@@ -186,7 +186,7 @@ def _s3_dependencies() -> str:
 
 def _unkept(why: str, what: str) -> ObjectNotInPrerequisiteState:
     return ObjectNotInPrerequisiteState(
-        f"could not keep the jars of {what}",
+        f"could not store the jars of {what}",
         detail=f"{why[0].upper()}{why[1:]}.",
         hint="Set XDG_CACHE_HOME to a directory that this user can write, or that has the jars"
         ' from "replctl spark prepare".',

@@ -241,7 +241,7 @@ def _recognized(error: Exception) -> PostgresError:
         )
     if "StatusCode.UNAUTHENTICATED" in message:
         return ConnectionFailure(
-            "the Spark Connect server does not let this user in",
+            "the Spark Connect server refuses this user",
             detail=_first_line(message),
             hint="Add the server's token to its address: sc://HOST:PORT/;token=...",
         )

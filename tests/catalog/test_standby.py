@@ -507,7 +507,7 @@ def test_promotion_without_the_primary_s_tables(
     before = _dump(standby)
     with pytest.raises(UndefinedFile) as caught:
         promote_without_primary(new)
-    assert caught.value.detail == f'Not there: "public.t" in "{location}".'
+    assert caught.value.detail == f'Missing: "public.t" in "{location}".'
     assert _dump(standby) == before
     assert new.is_in_recovery
 

@@ -103,7 +103,7 @@ def test_names_that_lead_to_no_delta_table(spark_session: Session, schema: Schem
     assert refused("a..b") == ('ERROR 42602: invalid name of a table of Spark: "a..b"',)
     path = f"delta.`{schema.folder}/x`"
     assert refused(path) == (
-        f'ERROR 42602: "{path}" is a path, not a name', "HINT: Use USING delta LOCATION."
+        f'ERROR 42602: "{path}" is a path, not a name', "HINT: Write USING delta LOCATION."
     )  # fmt: skip
     engine.run(parquet[2].partition("Spark: ")[2].removesuffix("."))
     assert refused(f"{name}.p") == ("CREATE TABLE",)
@@ -210,7 +210,7 @@ def test_tables_are_registered_in_the_catalogs_of_spark(
     assert f'table "{name}.t" already exists in the catalogs of Spark' in str(failure.error)
     assert answer_of(target.session, "INSERT INTO t VALUES (1, 'x')") == (
         f'ERROR 42P07: table "{name}.t" already exists in the catalogs of Spark',
-        'DETAIL: Table "t" was to be registered under this name.',
+        'DETAIL: replctl cannot register table "t" under this name.',
         "HINT: Choose another name: ALTER TABLE public.t SET (catalog_table = 'SCHEMA.NAME').",
     )
     target.run(f"ALTER TABLE public.t SET (catalog_table = '{name}_x.t')")

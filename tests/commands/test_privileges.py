@@ -14,7 +14,7 @@ from replctl.errors import InternalError, PostgresError
 from replctl.execute import execute
 from replctl.session import Session
 
-#: What replctl does not have, or has in another way; each is refused by name, whoever asks.
+#: SQLSTATEs of statements that replctl lacks.  It refuses each by name, also for superusers.
 _NOT_SUPPORTED = ("0A000",)
 _MANY = 15
 

@@ -202,8 +202,8 @@ def _no_metadata(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "sqlstate", "message"),
     [
-        (_hole, "55000", "does not have version 4 any more"),
-        (_no_start, "55000", "does not have version 0 any more"),
+        (_hole, "55000", "no longer has version 4"),
+        (_no_start, "55000", "no longer has version 0"),
         (_reader_of_tomorrow, "0A000", "protocol"),
         (_no_metadata, "55000", "does not say what columns it has"),
     ],

@@ -139,7 +139,7 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     command("-X", "-c", "alter database postgres set replctl.small_table_rows = 0")
     stranger = command("-X", "--remote", f"sc://localhost:{port}", "-c", "select * from t")
     assert stranger.returncode != 0
-    assert "ERROR:  the Spark Connect server does not let this user in" in stranger.stderr
+    assert "ERROR:  the Spark Connect server refuses this user" in stranger.stderr
 
     address = f"sc://127.0.0.1:{port}/;token={token}"
     answer = command("-X", "-At", "--remote", address, "-c", "select * from t")

@@ -98,7 +98,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_cache_with_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a:b"))
-    with pytest.raises(ObjectNotInPrerequisiteState, match="could not keep the jars"):
+    with pytest.raises(ObjectNotInPrerequisiteState, match="could not store the jars"):
         delta_jars(Path("/no/java"))
 
 
