@@ -24,7 +24,7 @@ from replctl.spark.java import find_java
 
 _GROUP = "memory"
 _INTERVAL = 0.5  # seconds between two readings of the heap
-#: One executor in a JVM of its own, so that the driver's has nothing but the driver's.
+#: One executor in a JVM of its own, so that the driver's JVM has only objects of the driver.
 _MASTER = "local-cluster[1,2,2048]"
 _EXECUTOR = "1536m"
 _LIVE = re.compile(r"^Total +\d+ +(\d+)", re.MULTILINE)

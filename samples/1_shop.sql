@@ -1,4 +1,4 @@
--- The shop: a retailer's customers and orders, and what it publishes of them.
+-- The shop: a retailer's customers and orders, and its publications.
 CREATE DATABASE shop;
 \c shop
 
@@ -36,5 +36,5 @@ CREATE PUBLICATION north FOR TABLE
     customers (id, name, region) WHERE (region = 'north')
     WITH (publish = 'insert, update, delete');
 ALTER TABLE customers REPLICA IDENTITY DEFAULT;
--- Everybody gets the visits, as one table, whatever its partitions are.
+-- Everybody gets the visits as one table, without its partitions.
 CREATE PUBLICATION traffic FOR TABLE visits WITH (publish_via_partition_root = true);

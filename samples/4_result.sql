@@ -1,4 +1,4 @@
--- What is published, and what the north has.
+-- Show the publications, the subscription, and the orders of the north.
 \c shop
 \dRp+
 \c north
