@@ -47,7 +47,7 @@ def main(folder: Path) -> int:
         print(f"---- {case}\n{output}")
     fallen = [name for name in there if Path(name).name not in passed]
     for name in fallen:
-        print(f"{name} passed before and does not any more")
+        print(f"{name} passed before and now fails")
         # Print the errors at the end again, because a viewer may omit the middle of a long log
         print("\n".join(_MESSAGE.findall(outputs.get(Path(name).name, ""))[-20:]))
     syncs = sum((folder / f"{name}.sql").read_text("utf-8").count("\\sync") for name in there)

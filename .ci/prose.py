@@ -30,9 +30,9 @@ _PLAINER = {
     r"\bbeside\b": "next to, with, in addition to",
     r"\bbut for\b": "except, except for",
     r"\band (its|their) like\b": "and similar ...",
-}
-#: The same, in pages and in code other than tests.
-_PLAINER_OUTSIDE_TESTS = {
+    r"\bany more\b": "no longer",
+    r"\bbesides\b": "also, or other than",
+    r"\bnothing but\b": "only",
     r"\bso many\b": "as many as, or the number",
     r"\b(is|are|was|were) asked\b": "who asks, checks or reads",
     r"\btold apart\b": "distinguished, recognised",
@@ -117,10 +117,9 @@ def _pages(root: Path) -> list[Path]:
 
 def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]:
     """Yield the complaints about comments, docstrings and names of a module, with their lines."""
-    plainer = _PLAINER | _PLAINER_OUTSIDE_TESTS if with_docstrings else _PLAINER
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield from _words(token.string, token.start[0], plainer)
+            yield from _words(token.string, token.start[0], _PLAINER)
         elif token.type == tokenize.NAME:
             yield from _words(token.string, token.start[0], _PLAINER_IN_NAMES)
     for node in ast.walk(ast.parse(text)):
@@ -130,7 +129,7 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
         if docstring is None:
             continue
         line = node.body[0].lineno
-        yield from _words(docstring, line, plainer)
+        yield from _words(docstring, line, _PLAINER)
         if with_docstrings:
             yield from ((line, fault) for fault in _form(node, inspect.cleandoc(docstring)))
 
@@ -147,13 +146,13 @@ def _in_messages(text: str) -> Iterator[tuple[int, str]]:
         if not isinstance(node, ast.Constant) or id(node) in docstrings:
             continue
         if isinstance(node.value, str) and " " in node.value:
-            yield from _words(node.value, node.lineno, _PLAINER | _PLAINER_OUTSIDE_TESTS)
+            yield from _words(node.value, node.lineno, _PLAINER)
 
 
 def _in_comments(text: str, mark: str) -> Iterator[tuple[int, str]]:
     """Yield the complaints about the comments of a file, with their lines."""
     lines = (line.partition(mark)[2] for line in text.split("\n"))
-    return _words("\n".join(lines), 1, _PLAINER | _PLAINER_OUTSIDE_TESTS)
+    return _words("\n".join(lines), 1, _PLAINER)
 
 
 def _form(node: ast.AST, docstring: str) -> Iterator[str]:
@@ -220,7 +219,7 @@ def _long_sentences(paragraph: str) -> Iterator[str]:
 
 
 def _words_of_page(text: str, line: int) -> Iterator[tuple[int, str]]:
-    return _words(re.sub(r"`[^`]*`", "", text), line, _PLAINER | _PLAINER_OUTSIDE_TESTS)
+    return _words(re.sub(r"`[^`]*`", "", text), line, _PLAINER)
 
 
 def _words(text: str, line: int, plainer: dict[str, str]) -> Iterator[tuple[int, str]]:

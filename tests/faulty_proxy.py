@@ -38,8 +38,8 @@ class Proxy:
 
     Attributes:
         port: where it listens.
-        faults: what it does; the first that fits counts.
-        requests: what it was asked, as `GET /bucket/key`.
+        faults: the faults to inject; the first that fits counts.
+        requests: the requests that it got, such as `GET /bucket/key`.
         accounts: the Authorization of these requests.
     """
 

@@ -24,7 +24,7 @@ from replctl.session import Session
 
 
 def table_location(session: Session, name: str) -> Path:
-    """The directory of the Delta table of a relation."""
+    """Return the directory of the Delta table of a relation."""
     with session.read() as catalog:
         oid = session.environment(catalog).relation_oid(None, name)
         assert oid is not None
@@ -35,13 +35,13 @@ def table_location(session: Session, name: str) -> Path:
 
 
 def log_file(location: Path, version: int, ending: str = "json") -> Path:
-    """The file of a version in a table's log."""
+    """Return the file of a version in a table's log."""
     return location / "_delta_log" / f"{version:020d}.{ending}"
 
 
 @contextmanager
 def another_first(location: Path, version: int) -> Iterator[list[str]]:
-    """Let another program commit a version first, once; the paths of these commits."""
+    """Let another program commit a version first, once.  Yield the paths of these commits."""
     created, others = TableFolder.create, list[str]()
 
     def create(folder: TableFolder, path: str, content: bytes, **options: Any) -> bool:
@@ -79,17 +79,17 @@ class Lake:
         self.enter()
 
     def run(self, statement: str) -> tuple[str, ...]:
-        """Return what is answered; an error fails the test."""
+        """Run a statement, and return its answer.  An error fails the test."""
         answer = answer_of(self.session, statement)
         assert not any(line.startswith("ERROR") for line in answer), answer
         return answer
 
     def enter(self) -> int:
-        """Enter what was written; the end of the log."""
+        """Enter new versions in the commit log, and return its end."""
         return LakePublisher(self.session).slots.current_lsn([RelationName("public", "t")])
 
     def update(self, count: int = 1) -> int:
-        """Change row 1 so many times; the end of the log."""
+        """Change row 1 `count` times, and return the end of the commit log."""
         for number in range(count):
             table = DeltaTable(self.location)
             table.update(updates={"v": f"'{table.version()}-{number}'"}, predicate="id = 1")
@@ -104,7 +104,7 @@ class Lake:
         location: str | None = None,
         step: tuple[str, int] | None = None,
     ) -> None:
-        """Write rows, of which column v may be left out.
+        """Write rows.  `columns` may lack column v.
 
         Args:
             step: a transaction identifier, and its version.
@@ -125,7 +125,7 @@ class Lake:
             written(mode="overwrite", predicate=predicate)
 
     def files(self) -> set[str]:
-        """All files of the table, but check sums."""
+        """Return all files of the table except check sums."""
         return {
             str(path.relative_to(self.location))
             for path in Path(self.location).rglob("*")

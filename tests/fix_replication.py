@@ -35,7 +35,7 @@ class Database:
         return [tuple(row) for row in result.rows]
 
     def sync(self) -> list[SyncFailure]:
-        """Bring all subscriptions of the cluster up to date; those that could not go on."""
+        """Bring all subscriptions of the cluster up to date, and return the failures."""
         return sync(self.session)
 
 

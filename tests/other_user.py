@@ -1,4 +1,4 @@
-"""A process that carries out commands of replctl, as another user than root."""
+"""A process that runs commands of replctl as a user other than root."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import pwd
 import sys
 
-#: Carries out commands of replctl, one a line, and answers each with exit code, stdout and stderr.
+#: Runs commands of replctl, one for each line, and prints the exit code, stdout and stderr of each.
 _COMMANDS = """
 import io, json, sys
 from replctl.psql.main import run

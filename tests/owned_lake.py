@@ -83,7 +83,7 @@ class OwnedLake:
         )
 
     def sync(self) -> dict[str, SyncFailure]:
-        """Bring all subscriptions up to date; those that could not go on, by name."""
+        """Bring all subscriptions up to date, and return the failures by name."""
         return {failure.subscription: failure for failure in self.target.sync()}
 
     def rows(self, tables: Iterable[OwnedTable]) -> dict[Path, list[Row]]:

@@ -137,7 +137,7 @@ def test_a_cluster_that_another_program_opens_for_ever(
 def test_a_log_that_another_program_writes_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Work goes on; it waits once."""
+    """The work continues after one wait."""
     waited: list[float] = []
 
     def lock(timeout: float) -> nullcontext[None]:

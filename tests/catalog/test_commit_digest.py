@@ -26,7 +26,7 @@ _LATER = 2**60  # microseconds: no commit is kept for its time
 
 
 def commits(cluster: Cluster, count: int) -> list[LogPosition]:
-    """Commit so many transactions; where the log is after each."""
+    """Commit `count` transactions, and return the end of the log after each."""
     positions = []
     for _number in range(count):
         with cluster.begin(write=True) as connection:

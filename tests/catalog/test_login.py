@@ -1,4 +1,4 @@
-"""Sessions are opened by roles that may, with their password where one is asked for."""
+"""Roles that may log in open sessions, with a password if the login requires one."""
 
 from __future__ import annotations
 

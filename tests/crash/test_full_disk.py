@@ -32,7 +32,7 @@ class SmallDisk:
         self.path = path
 
     def fill(self, free: int) -> None:
-        """Leave so many bytes."""
+        """Fill the disk, except for `free` bytes."""
         with (self.path / "filler").open("wb") as filler:
             status = os.statvfs(self.path)
             filler.write(bytes(status.f_bavail * status.f_frsize - free))

@@ -19,7 +19,7 @@ def drawn_table(number: int) -> list[list[str | None]]:
 
 
 def drawn_expressions(count: int, number: int) -> list[str]:
-    """So many different expressions, the same for each number of the seed."""
+    """Return `count` different expressions, the same for each number of the seed."""
     lists = st.lists(expressions(), min_size=_TOGETHER, max_size=_TOGETHER, unique=True)
     examples = _drawn(lists, 2 * count // _TOGETHER, number)
     return list(dict.fromkeys(item for example in examples for item in example))[:count]

@@ -24,7 +24,8 @@ class SelectValues:
     comparison: Comparison
 
     def compare(self, items: Sequence[Evaluated]) -> None:
-        """Find the rows for which a SELECT has another value than the server, or another error."""
+        """Find the rows for which the value or the error of a SELECT differs from that of the
+        server."""
         for item in items:
             self._compare(item)
 

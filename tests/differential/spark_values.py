@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _TOGETHER = 50  # expressions of one job
-#: Of so many failing expressions of each job it is looked at how they fail: each is a job.
+#: Number of failing expressions of a job whose errors are examined.  Each needs a job of its own.
 _FAILURES = 2
 
 
@@ -45,7 +45,8 @@ class SparkValues:
     comparison: Comparison
 
     def compare(self, items: Sequence[Evaluated]) -> None:
-        """Find the rows for which Spark has another value than the server, or another error."""
+        """Find the rows for which the value or the error of Spark differs from that of the
+        server."""
         translated = [found for item in items if (found := self._translated(item)) is not None]
         for start in range(0, len(translated), _TOGETHER):
             self._compare_batch(translated[start : start + _TOGETHER])

@@ -237,7 +237,7 @@ def test_columns_are_renamed_in_an_order_that_works(
 
 
 def test_a_key_that_is_not_enforced_is_dumped_so(psql: Psql, tmp_path: Path) -> None:
-    """The rows have a key twice: whoever looks at them refuses it."""
+    """Two rows have the same key.  A program that checks the rows refuses the key."""
     location = str(tmp_path / "theirs")
     write_deltalake(location, pa.table({"id": pa.array([1, 1], pa.int32()), "Old": ["a", "b"]}))
     made = psql(

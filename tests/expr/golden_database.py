@@ -353,7 +353,7 @@ def plain_database() -> tuple[GoldenDatabase, RelationScope]:
 
 
 def user_database() -> tuple[GoldenDatabase, RelationScope]:
-    """Return what setup_user.sql makes besides."""
+    """Return the plain database with the objects that setup_user.sql creates."""
     database, _ = plain_database()
     function, operator = database.add_function, database.add_operator
     function("is_even", ("int4",))

@@ -37,8 +37,8 @@ def test_a_commit_without_a_time_has_its_file_s(lake: Lake) -> None:
 
 
 def test_a_publisher_misses_its_tables(lake: Lake) -> None:
-    """What is not there is no news; tables that were never written, or are dropped, are not
-    missed, and DDL goes on."""
+    """A missing table is an error.  Tables that were never written, or were dropped, are not
+    missed, and DDL still works."""
     lake.run("create table never_written (a int primary key)")
     end = lake.update(1)
     folder = Path(lake.location)

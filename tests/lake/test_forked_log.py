@@ -1,5 +1,5 @@
 """A publisher, or a subscriber, whose catalog was put back from a backup: what is remembered of the
-other's log is not in it any more."""
+other's log is no longer in it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Pair:
                 list(execute(session, statement))
 
     def commit(self, count: int) -> None:
-        """Let the publisher's log grow by so many commits."""
+        """Let the publisher's log grow by `count` commits."""
         self.run(self.publisher, "; ".join(["COMMENT ON TABLE t IS 'x'"] * count))
 
     def back_up(self, home: Path) -> None:

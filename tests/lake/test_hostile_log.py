@@ -1,8 +1,8 @@
-"""Logs that are broken, or were written by an enemy: right rows, or an error that names the table;
-and nothing but what needs the table stops.
+"""Logs that are broken, or that an enemy wrote, give the right rows, or an error that names the
+table.  Only work that needs the table stops.
 
-REPLCTL_TEST_HOSTILE_LOGS is how many logs are made by chance, 200 where it is not set;
-REPLCTL_TEST_SEED makes them others.
+REPLCTL_TEST_HOSTILE_LOGS is the number of random logs (default: 200).  REPLCTL_TEST_SEED changes
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Few rows are appended without Spark, as Spark would append them, and only to simple tables."""
+"""replctl appends few rows to simple tables without Spark, in the same way as Spark."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_spark_finds_zeros_of_both_signs_and_nan(spark_session: Session) -> None
 
 @pytest.mark.spark
 def test_spark_finds_the_checksums_right(spark_session: Session, engine: Engine) -> None:
-    """Spark goes on from our checksums, and its own check of them finds no fault."""
+    """Spark continues from replctl's checksums, and finds no fault when it checks them."""
     answer_of(spark_session, "CREATE TABLE c (id int PRIMARY KEY)")
     location = _location_after(spark_session, "INSERT INTO c VALUES (1)", "c")
     for statement in (
@@ -376,7 +376,7 @@ def test_spark_appends_if_the_checksum_cannot_be_read(simple: tuple[Session, Pat
 
 
 def test_a_checksum_has_only_parts_that_are_right(simple: tuple[Session, Path]) -> None:
-    """Other parts of the one before, such as histograms of the files, do not hold any more."""
+    """Other parts of the previous checksum, such as histograms of the files, are outdated."""
     session, location = simple
     file = log_file(location, 1, "crc")
     before = json.loads(file.read_text())
@@ -403,7 +403,7 @@ def test_a_checksum_of_a_removed_version_is_replaced(session: Session) -> None:
 
 
 def test_rows_are_numbered_even_if_row_tracking_is_off(simple: tuple[Session, Path]) -> None:
-    """The feature demands it, not the property."""
+    """The table's feature requires this, not its property."""
     session, location = simple
     metadata = _actions(location, 0)["metaData"]
     metadata["configuration"]["delta.enableRowTracking"] = "false"

@@ -1,5 +1,5 @@
-"""UPDATE, DELETE, TRUNCATE and ALTER TABLE of small tables, which replctl writes itself, have the
-results that they have if Spark writes."""
+"""replctl writes small tables itself, with the same results as Spark: UPDATE, DELETE, TRUNCATE and
+ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-#: Types that rows are found by, each with two values.
+#: Types of keys, each with two values.
 _KEYS = {
     "int8": ("9000000000", "-1"),
     "text": ("'it''s \\'", "''"),
@@ -46,7 +46,7 @@ def _actions(location: Path, version: int) -> list[dict[str, Any]]:
 
 
 def _shape(location: Path, version: int) -> Mapping[str, list[list[str]]]:
-    """The fields of the actions of a version, by their names."""
+    """Return the fields of the actions of a version, by the names of the actions."""
     found: dict[str, list[list[str]]] = {}
     for action in _actions(location, version):
         ((name, body),) = action.items()
@@ -65,7 +65,7 @@ class Pair:
             answer_of(session, f"CREATE TABLE {name} ({definition})")
 
     def run(self, statement: str) -> tuple[str, ...]:
-        """Run statements for both tables, {t}, and return the answers, which are the same."""
+        """Run statements for each table, {t}.  Return the answers, which must be equal."""
         answers = list[tuple[str, ...]]()
         for name, most in (("own", 1000), ("other", 0)):
             answer_of(self.session, f"SET replctl.small_table_rows = {most}")
@@ -157,7 +157,7 @@ def test_other_readers_find_the_same_rows(spark_session: Session) -> None:
 
 
 def test_another_writer_may_come_first(spark_session: Session) -> None:
-    """Rows are looked for in the newest version again."""
+    """replctl then looks for the rows in the newest version."""
     answer_of(spark_session, "CREATE TABLE f (id int PRIMARY KEY, v text)")
     answer_of(spark_session, "INSERT INTO f VALUES (1, 'a'), (2, 'b')")
     location = table_location(spark_session, "f")
@@ -249,7 +249,7 @@ def _statements(chance: random.Random) -> Iterator[str]:
 def test_random_changes_are_replicated(
     source: Database, target: Database, engine: Engine, seed: int
 ) -> None:
-    """Each step is read by replctl at one subscription, and by Spark at the other."""
+    """At each sync, chance decides whether Spark or replctl itself reads small tables."""
     source.run("CREATE TABLE t (id int PRIMARY KEY, v int); ALTER TABLE t REPLICA IDENTITY FULL")
     source.run("CREATE PUBLICATION p FOR TABLE t; CREATE PUBLICATION q FOR TABLE t WHERE (v < 4)")
     target.run("CREATE TABLE t (id int PRIMARY KEY, v int)")

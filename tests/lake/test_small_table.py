@@ -1,4 +1,4 @@
-"""Small tables are read without Spark only if their values mean the same here."""
+"""replctl reads a small table without Spark only if it reads the same values as Spark."""
 
 from __future__ import annotations
 
@@ -305,13 +305,13 @@ def test_spark_reads_a_log_that_another_program_shortens(
     ],
 )
 def test_spark_reads_dates_of_other_writers(type_: str, value: object, tmp_path: Path) -> None:
-    """They may be of another calendar."""
+    """Other writers may use another calendar."""
     write_deltalake(tmp_path, pa.table({"d": [value]}))
     assert values(source(tmp_path, TableColumn(1, type_, -1, "d"))) is None
 
 
 def test_spark_reads_a_table_with_a_name_in_its_catalogs(lake: Lake) -> None:
-    """Only Spark knows where the name leads, also the name of a child."""
+    """Only Spark knows which table has the name.  This also holds for the name of a child."""
     lake.run("create table root (id int, v text)")
     lake.run("alter table t inherit root")
     rows = ("| 1 | a", "| 2 | b", "| 3 | c", "SELECT 3")

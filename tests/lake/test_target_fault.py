@@ -136,7 +136,7 @@ def test_one_statement_helps_a_subscription_that_the_error_disables(lake: Lake) 
 
 @pytest.mark.parametrize("state", [RelState.FINISHEDCOPY, RelState.SYNCDONE])
 def test_a_table_that_catches_up_is_checked(lake: Lake, state: RelState) -> None:
-    """It stops alone: the tables that are ready go on."""
+    """Only this table stops.  The tables that are ready continue."""
     lake.update(2)
     subscription = subscribe(lake)
     with lake.session.write() as catalog:

@@ -21,7 +21,7 @@ from replctl.replication.log_range import LogRange
 
 
 def rows_of(location: str, count: int) -> None:
-    """Write a table of so many rows again, as somebody who dropped it before would."""
+    """Write a table of `count` rows again, as a program that dropped it before would."""
     shutil.rmtree(location)
     numbers = list(range(count))
     rows = pa.table({"id": pa.array(numbers, pa.int32()), "v": [str(n) for n in numbers]})
@@ -79,7 +79,7 @@ def test_what_does_not_continue_the_log_is_a_break(
     assert [entry.action for entry in found].count(BREAK) == 1
     assert found[-1].action == BREAK
 
-    # Who has not passed the break cannot go on; who begins behind it can
+    # A subscription that has not passed the break cannot continue; one that begins after it can
     publisher = LakePublisher(lake.session)
     starts = {RelationName("public", "t"): before}
     log = LogRange(before, publisher.slots.current_lsn(), ["p"], starts, "any")

@@ -40,7 +40,8 @@ class Fault:
 
 
 def faults(seeds: Iterable[int], *, seconds: float | None = None) -> Iterator[Fault | None]:
-    """Run the scripts of `seeds`, for so many seconds at most; yield the fault of each, if any."""
+    """Run the scripts of `seeds`, for at most `seconds`.  Yield the fault of each script, or
+    None."""
     end = None if seconds is None else time.monotonic() + seconds
     worker = None
     with tempfile.TemporaryDirectory(prefix="replctl_mutation") as folder:

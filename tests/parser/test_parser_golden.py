@@ -26,7 +26,7 @@ KNOWN_DIFFERENCES = [
     re.compile(r"^SELECT a IS DISTINCT FROM b IS$"),
     # names of options that PostgreSQL's parser checks, of commands that we refuse anyway
     re.compile(r"^(CREATE|ALTER) (ROLE|USER|GROUP|DATABASE) "),
-    # an error that PostgreSQL finds before the token at which the text is no SQL any more
+    # an error that PostgreSQL finds before the token at which the text ceases to be SQL
     re.compile(r"^ALTER PUBLICATION p SET TABLES TABLES "),
 ]
 

@@ -108,7 +108,7 @@ def test_a_command_of_a_guide_runs(
 def test_other_commands_have_tests_of_their_own(start: str) -> None:
     texts = [page.read_text("utf-8").replace("\\\n", " ") for page in _GUIDES.glob("*.md")]
     lines = [" ".join(line.split()) for text in texts for line in text.splitlines()]
-    assert any(line.startswith(start) for line in lines), "no guide has it any more"
+    assert any(line.startswith(start) for line in lines), "no guide has it now"
     path, name = _IN_OTHER_TESTS[start].split("::")
     assert f"def {name}(" in (_TESTS / path).read_text("utf-8")
 

@@ -1,4 +1,4 @@
-"""Which commands make the cluster that they are asked to use, and which do not."""
+"""Some commands create the cluster that they name, and others do not."""
 
 from __future__ import annotations
 

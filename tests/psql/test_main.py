@@ -182,7 +182,7 @@ def test_statements_of_one_string_are_one_transaction(psql: Psql) -> None:
 
 
 def test_a_prompt_shows_the_block(psql: Psql) -> None:
-    """What is typed into an open block at the end of the input has never been."""
+    """At the end of the input, replctl rolls back an open block."""
     psql("-X", script="BEGIN;\nCREATE SCHEMA s;\n")
     assert psql("-X", "-c", "CREATE SCHEMA s").exit_code == 0
 

@@ -1,4 +1,4 @@
-"""`\\sync`, AUTOSYNC and `replctl sync`, with a launcher that only notes what it is asked."""
+"""`\\sync`, AUTOSYNC and `replctl sync`, with a launcher that only records its calls."""
 
 from __future__ import annotations
 

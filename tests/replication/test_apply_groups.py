@@ -213,7 +213,7 @@ def test_the_hint_of_a_key_that_is_there_twice(*, has_other_writers: bool) -> No
 
 
 class _Isolating(_Subscriber):
-    """It has to apply some positions by themselves, and says when it is asked for them."""
+    """Applies some positions alone, and counts the questions whether it has such positions."""
 
     def __init__(self, *isolated: int) -> None:
         super().__init__()

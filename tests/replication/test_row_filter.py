@@ -156,7 +156,7 @@ class Database(BuiltinEnvironment):
 
 DATABASE = Database()
 SCOPE = RelationScope("ft", DATABASE.table_columns, f"@{ROW_TYPE}", "public")
-#: The table with a column `m mood` besides.
+#: The table with an additional column `m mood`.
 USER_SCOPE = RelationScope(
     "ft", (*SCOPE.columns, Column("m", 99, f"@{MOOD}")), SCOPE.row_type, "public"
 )

@@ -33,13 +33,12 @@ REFUSED = {
 _NESTED_ROW = 7
 _NESTED = {column.attnum for column in columns() if column.name in ("ia", "ta")}
 _BATCH = 60
-#: Of so many expressions that fail for some row, it is tried whether they fail with the same
-#: SQLSTATE.
+#: Number of expressions with a failing row whose SQLSTATEs are compared.
 _FAILURES = 40
 
 
 def shown(value: str | None) -> str:
-    """A result as the golden lines have it."""
+    """Return a result in the form of the golden lines."""
     return "NULL" if value is None else f"={value}"
 
 

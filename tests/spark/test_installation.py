@@ -1,4 +1,4 @@
-"""Another pyspark than replctl's is refused before anything of it is loaded."""
+"""replctl refuses a different pyspark before it loads a part of it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 @contextmanager
 def _listening(reply: bytes | None) -> Iterator[int]:
-    """A port that sends `reply` to whoever connects, and closes; None: it never accepts."""
+    """A port that sends `reply` to each client, and closes; None: it never accepts a client."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

@@ -157,7 +157,7 @@ class Batch:
             history.problems.append(f"{error.message} {error.detail} {error.hint}")
 
     def _sync(self) -> None:
-        """Sync, and follow the HINTs until all go on; at most one for each side, and one more."""
+        """Sync, and follow the HINTs until no subscription fails, in at most four rounds."""
         for _attempt in range(4):
             failures = self._lake.sync()
             for name, failure in failures.items():

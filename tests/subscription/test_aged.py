@@ -26,7 +26,7 @@ Age = Callable[[], None]
 
 @pytest.fixture(params=[10, 400], ids=["10 days", "400 days"])
 def age(request: pytest.FixtureRequest, tmp_path: Path) -> Age:
-    """Call it to make every file below the test's folder so many days older than now."""
+    """A function that makes every file below the test's folder a number of days old."""
 
     def make_older() -> None:
         moment = time.time() - request.param * 86400

@@ -23,7 +23,7 @@ _TABLES = (  # written in this order
     "CREATE TABLE n (id int, v text); CREATE TABLE t (id int PRIMARY KEY, v text);"
     " CREATE TABLE u (id int PRIMARY KEY, v text)"
 )
-#: The first transaction fits; the second one changes a table besides t, which fails.
+#: The first transaction fits; the second one also changes another table, and fails there.
 _FIRST = "INSERT INTO t VALUES (2, 'first'); UPDATE t SET v = 'first' WHERE id = 1"
 
 

@@ -1,5 +1,5 @@
-"""Versions without a change feed whose two ends alone are compared: where that changes nothing but
-what an INSERT meets that is taken back."""
+"""Of several versions without a change feed, replctl compares only the first and the last.  This
+has one effect: a row that was inserted and deleted in between cannot conflict."""
 
 from __future__ import annotations
 

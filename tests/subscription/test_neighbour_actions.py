@@ -1,9 +1,9 @@
-"""What a neighbour does to a subscription's table: DML of others is allowed, as in PostgreSQL.
+"""A neighbour changes a subscription's table: DML of others is allowed, as in PostgreSQL.
 
-Each second action of owner_actions is done to a copy of its own, with a change feed or without, in
-turn.  The subscription goes on: later changes apply to what is there.  REFRESH TABLE makes all rows
-the publisher's again; it is tried with each second table.  With REPLCTL_TEST_ALL_ACTIONS=1 all
-actions are done, with a feed and without, and it is tried with all tables.
+The test runs each second action of owner_actions on a copy of its own, by turns with and without a
+change feed.  The subscription continues: later changes apply to the rows that are there.  For each
+second table, REFRESH TABLE then restores the publisher's rows.  With REPLCTL_TEST_ALL_ACTIONS=1,
+the test runs all actions with and without a feed, and REFRESH TABLE for all tables.
 """
 
 from __future__ import annotations

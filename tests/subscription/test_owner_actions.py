@@ -1,4 +1,4 @@
-"""What the owner of a published table does besides DML: the copy ends equal, without help.
+"""After other actions than DML of the owner of a published table, the copy is equal, without help.
 
 Each action of owner_actions is done to a table of its own, with a change feed or without, in turn;
 by delta-rs where it has it, for Spark's DML, OPTIMIZE, overwrites and RESTORE are done in

@@ -38,7 +38,7 @@ class Case:
         published: what its publication says after the table's name.
         owners, copied: the columns that must be equal, by their names in the Delta table and in
             the copy.
-        sqlstate: of the error that stops the subscription; None: it goes on.
+        sqlstate: of the error that stops the subscription; None if it continues.
         has_owned_copy: the copy is a Delta table of others, too, with column mapping.
     """
 

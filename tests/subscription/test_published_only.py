@@ -142,7 +142,7 @@ def test_a_log_that_was_cleaned_before_and_behind(owner: Owner, replica: Replica
     replica.adopt(owner.folder)
     replica.check()
     owner.run("UPDATE {t} SET v = 60 WHERE id = 6", "DELETE FROM {t} WHERE id = 1")
-    _clean(owner, first=3)  # the version that was entered, which Delta itself cannot read any more
+    _clean(owner, first=3)  # the version that was entered, which Delta itself can no longer read
     replica.check()
 
 

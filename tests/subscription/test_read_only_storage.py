@@ -1,5 +1,5 @@
-"""Storage that can only be read is enough for a publisher: another user than the tables' owner,
-who may write nothing but its own home, adopts, publishes, copies and follows them."""
+"""A publisher only needs to read its storage: a user who does not own the tables, and may only
+write its own home, adopts, publishes and copies them, and applies their changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TABLES = ("fed", "bare")
 
 
 class Reader:
-    """Another user than this process's, or this one where it is not root, with a home."""
+    """A user with a home: another user if this process runs as root, else its own user."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

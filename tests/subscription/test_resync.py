@@ -132,7 +132,7 @@ def test_too_many_rows_are_not_deleted_without_being_asked(
     assert "more than 15 percent, which resync_max_delete allows" in (error.detail or "")
     assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
     assert subscriber.rows("SELECT count(*) FROM t") == [("20",)]
-    assert subscriber.rows("TABLE u") == [("1",)]  # the other tables go on
+    assert subscriber.rows("TABLE u") == [("1",)]  # the other tables continue
 
     # The hint helps; so does the owner who loads the rows
     subscriber.run(error.hint)

@@ -50,7 +50,7 @@ class History:
     """What happens to a published table.
 
     Attributes:
-        columns: the types of the columns besides id, by name.
+        columns: the types of the columns other than id, by name.
     """
 
     name: str

@@ -129,7 +129,7 @@ def test_what_has_stopped_a_subscription_is_kept(status: Psql, psql: Psql) -> No
     assert outcome.exit_code == 1
     mended = "ALTER SUBSCRIPTION s CONNECTION 'dbname=test_pub'"
     assert psql("-X", "-d", "test_sub", "-c", mended).exit_code == 0
-    assert status("s").exit_code == 1  # nobody has tried again
+    assert status("s").exit_code == 1  # no process has retried
     psql("-X", "-c", r"\sync")
     assert status("s").exit_code == 0
     assert [item["state"] for item in json.loads(status("--json").stdout)] == [

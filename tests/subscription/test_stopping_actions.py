@@ -26,7 +26,7 @@ _TABLES = {
     f"{side}_{name}": (side, action, has_feed)
     for side, actions in (("source", STOPS_AT_A_SOURCE), ("target", STOPS_AT_A_TARGET))
     for name, action, has_feed in with_feeds(actions)
-    if (side, action.name) != ("target", "log lost")  # DML of others: the subscription goes on
+    if (side, action.name) != ("target", "log lost")  # DML of others: the subscription continues
 }
 
 
@@ -39,8 +39,8 @@ _LOSES_A_COLUMN = "clone_into_the_emptied_table"
 def test_the_hints_make_copies_equal(
     shared_cluster: Cluster, engine: Engine, tmp_path: Path
 ) -> None:
-    """All actions, and two rounds of HINTs at most, after which all subscriptions go on: one test,
-    as each worker would do them for its own."""
+    """After all actions, and at most two rounds of HINTs, all subscriptions continue.  This is one
+    test, because each worker would repeat the actions for its own."""
     lake = OwnedLake(shared_cluster, engine, tmp_path)
     tables = {
         name: lake.make(name, has_feed=has_feed)

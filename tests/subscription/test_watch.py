@@ -100,7 +100,7 @@ def test_one_that_fails_stops_no_other(
     (failure,) = watcher.round()
     assert (failure.subscription, failure.error.sqlstate) == ("far", "08006")
     assert [name for name, _pid in subscriber.rows(ACTIVE)] == ["near", "s"]
-    for seconds in (2, 4, 8):  # until it is tried again
+    for seconds in (2, 4, 8):  # until replctl retries
         clock.now += seconds - 0.1
         assert watcher.round() == []
         clock.now += 0.2

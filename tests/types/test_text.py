@@ -55,7 +55,7 @@ class Outcome:
 
 
 def golden(name: str) -> list[tuple[dict[str, str], Outcome]]:
-    """The lines of a file: the columns that were asked about, and what the server answered."""
+    """Return the lines of a file: the columns of each question, and the server's answer."""
     header, *lines = (DATA / f"{name}.tsv").read_text(encoding="utf-8").split("\n")[:-1]
     names = header.split("\t")
     first = names.index("output")

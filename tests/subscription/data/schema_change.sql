@@ -33,7 +33,7 @@ select id, a, b, c, x from t order by id;
 alter table t rename a to aa;
 \sync;
 select id, aa, b, c, x from t order by id;
--- Dropped at the subscriber, and not sent any more only later
+-- Dropped at the subscriber, and only later no longer sent
 alter table t drop c;
 \c pub;
 insert into t values (6, 6, 'six');
