@@ -123,7 +123,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         (
             column.default
             for column in _own_columns(table)
-            if not _is_added_later(source, table, column)
+            if not _is_omitted(source, table, column)
         ),
         (check.check for check in checks),
         () if table.partition_key is None else table.partition_key.exprs,
@@ -172,7 +172,7 @@ def _is_not_null_above(column: Column, parents: list[Relation]) -> bool:
 def _column(source: Source, table: Relation, column: Column) -> str:
     text = f"{quote_identifier(column.name)} "
     text += source.environment.format_type(column.declared_type, column.declared_typmod)
-    if column.default is not None and not _is_added_later(source, table, column):
+    if column.default is not None and not _is_omitted(source, table, column):
         expr = get_expr(source.environment, table, column.default)
         is_generated = bool(column.generated)
         text += f" GENERATED ALWAYS AS ({expr}) STORED" if is_generated else f" DEFAULT {expr}"
@@ -186,7 +186,7 @@ def _column(source: Source, table: Relation, column: Column) -> str:
     return text
 
 
-def _is_added_later(source: Source, table: Relation, column: Column) -> bool:
+def _is_omitted(source: Source, table: Relation, column: Column) -> bool:
     """Return whether CREATE TABLE omits a column's default.  This holds for inherited columns,
     identity columns, and defaults that use a sequence of the table, which is created later.
     """
@@ -215,7 +215,7 @@ def _identity(source: Source, table: Relation, column: Column) -> str:
 def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
     """Yield the defaults that are not part of CREATE TABLE."""
     for column in table.columns:
-        if column.default is None or column.identity or not _is_added_later(source, table, column):
+        if column.default is None or column.identity or not _is_omitted(source, table, column):
             continue
         if column.generated:
             continue  # the column inherits its expression

@@ -177,9 +177,7 @@ def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
         ] = None,
         table: Annotated[
             str | None,
-            typer.Argument(
-                metavar="[TABLE]]", help="One of its tables, written as in SQL; default: all."
-            ),
+            typer.Argument(metavar="[TABLE]]", help="One of its tables, as in SQL; default: all."),
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
         limit: Annotated[
@@ -215,18 +213,14 @@ def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
     def vacuum(
         table: Annotated[
             list[str] | None,
-            typer.Argument(
-                metavar="[TABLE]...", help="Names of tables, written as in SQL; default: all."
-            ),
+            typer.Argument(metavar="[TABLE]...", help="Names of tables, as in SQL; default: all."),
         ] = None,
         full: Annotated[
             bool, typer.Option("--full", "-f", help="Combine small files into large ones first.")
         ] = False,
         verbose: Annotated[
             bool,
-            typer.Option(
-                "--verbose", "-v", help="Print the number of removed files of each table."
-            ),
+            typer.Option("--verbose", "-v", help="Print the number of removed files."),
         ] = False,
         database: _Database = None,
         role: _Role = None,
