@@ -1,4 +1,4 @@
-"""A statement that fails after its commit, while that cannot be undone."""
+"""Makes a statement fail after its commit, and its undo fail too."""
 
 from __future__ import annotations
 

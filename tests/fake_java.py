@@ -1,4 +1,4 @@
-"""Programs in Java's place, for tests of how a JVM starts."""
+"""Programs that replace Java, for tests of the start of a JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy in front of an HTTP server that loses, refuses and delays what a test says."""
+"""A proxy in front of an HTTP server that loses, refuses and delays requests as a test demands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: the one that REPLCTL_TEST_POSTGRES names, or one started here."""
+"""A PostgreSQL server for tests: REPLCTL_TEST_POSTGRES names it, or the fixture starts one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command, run in this process: a script or arguments in; stdout, stderr and exit code out."""
+"""Runs the command in this process, with a script or arguments.  Returns stdout, stderr and exit
+code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark for tests: one session for all of them, at SPARK_REMOTE or started here."""
+"""The only Spark session of all tests, at SPARK_REMOTE or started here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that break what does not quote, escape, fold or cut them as PostgreSQL does."""
+"""Texts that break a program that does not quote, escape, fold or cut them as PostgreSQL does."""
 
 from __future__ import annotations
 

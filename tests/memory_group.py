@@ -1,4 +1,4 @@
-"""A limit of memory for some processes, as a container has it."""
+"""Limits the memory of some processes, as a container does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The order of the tests: which worker of pytest-xdist begins with which slow tests.
+"""The order of the tests: the slow tests with which each worker of pytest-xdist begins.
 
 With `--dist worksteal` each worker gets an equal part of the list of tests, and begins at its
-start.  A worker without tests takes the end of another worker's part.
+start.  A worker without tests takes the end of the part of another worker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pythons of this machine, next to the one that runs."""
+"""Finds Pythons of this machine other than the running one."""
 
 from __future__ import annotations
 

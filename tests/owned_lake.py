@@ -1,4 +1,5 @@
-"""Tables of an owner, and their copies at places that others know: two databases of a cluster."""
+"""Tables of an owner, and copies at locations that other programs know, in two databases of a
+cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What owners and neighbours of a Delta table do to it, as a table; without replctl."""
+"""A table of the actions of owners and neighbours on a Delta table, without replctl."""
 
 from __future__ import annotations
 

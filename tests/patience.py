@@ -1,4 +1,4 @@
-"""How long a test waits for what must happen: so long that a busy machine is no failure."""
+"""The maximum time that a test waits, long enough for a busy machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command as a process of its own, with tables on S3."""
+"""Runs the command as a separate process, with tables on S3."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The values that a SELECT without tables gives to an expression, of rows that stand in VALUES:
-SQLite runs it, and calls the evaluator."""
+"""Evaluates an expression in a SELECT without tables, for rows in VALUES.  SQLite runs the SELECT,
+and calls the evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server answers, in the form of the golden scripts."""
+"""Answers of a PostgreSQL server, in the form of the golden scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks` refuses before it measures anything."""
+"""`python -m benchmarks` refuses wrong arguments before it measures anything."""
 
 from __future__ import annotations
 

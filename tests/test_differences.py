@@ -1,5 +1,5 @@
-"""The tables of docs/explanation/differences.md say what replctl does: each statement is refused
-by that error, and what stands there instead works."""
+"""The tables of docs/explanation/differences.md are true: each statement fails with the named
+error, and the alternatives work."""
 
 from __future__ import annotations
 

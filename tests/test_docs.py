@@ -1,5 +1,5 @@
-"""The documentation says what the code does: pages that follow from it are current, SQL in it is
-SQL, and lists are complete."""
+"""The documentation matches the code: generated pages are current, SQL in pages is valid, and lists
+are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks that a process holds which was stopped: who waits says whom for, and not for ever."""
+"""A suspended process holds a lock: a waiting process names it, and does not wait without limit."""
 
 from __future__ import annotations
 

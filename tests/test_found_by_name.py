@@ -1,4 +1,4 @@
-"""Rules that a reader looks for are in the file whose name says so, not behind an import of it."""
+"""A rule that a reader searches for is in the file with that name, and not only imported there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the pages show is what replctl prints: messages, reports, and programs that read a copy."""
+"""The outputs in the pages are those of replctl: messages, reports, and programs that read a
+copy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The SQL of README.md, of the first page, of the guides and of the reference runs in the databases
-that the pages speak of.
+"""The SQL of README.md, the first page, the guides and the reference runs in the databases that the
+pages describe.
 
-There is no Spark: a statement that reads or writes rows with it is fine when it asks for Spark.
+The tests have no Spark.  A statement that needs Spark passes if it asks for Spark.
 """
 
 from __future__ import annotations

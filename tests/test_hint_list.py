@@ -1,7 +1,7 @@
-"""Every HINT that is replctl's own is tried by a test: HINTS says which.
+"""For each of replctl's own HINTs, a test follows the advice: HINTS names the test.
 
-A HINT is one from here if it is in a module of PLACES.  One that is new has to be written into
-HINTS, with a test that follows it.
+A HINT is one of replctl's own if its module is in PLACES.  A new HINT needs an entry in HINTS, with
+a test that follows it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a command loads: one that asks a thing of the catalog should start at once."""
+"""The modules that a command loads: a command that only reads the catalog should start at once."""
 
 from __future__ import annotations
 

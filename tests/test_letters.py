@@ -1,4 +1,4 @@
-"""Letters that catalogs and changes store are compared by the names of their enums."""
+"""Code compares the letters that catalogs and changes store by the names of their enums."""
 
 from __future__ import annotations
 

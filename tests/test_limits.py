@@ -1,4 +1,4 @@
-"""The check of how large files, classes and functions are (.ci/limits.py)."""
+"""The check of the sizes of files, classes and functions (.ci/limits.py)."""
 
 from __future__ import annotations
 

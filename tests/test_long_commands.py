@@ -1,5 +1,5 @@
-"""Commands of the pages for developers, and of CI, that take too long for a test: what they name
-is there."""
+"""The pages for developers and CI have commands that take too long for a test: the files and
+options in these commands exist."""
 
 from __future__ import annotations
 

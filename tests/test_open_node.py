@@ -1,4 +1,4 @@
-"""What a connection string leads to, where that is no cluster."""
+"""Connection strings that do not lead to a cluster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""HINTs that name a command of replctl, followed as a shell does: the command acts on the cluster
-that the error is about, and ends the fault.  None of them needs Spark."""
+"""HINTs that name a command of replctl, followed as a shell does.  The command acts on the cluster
+of the error, and ends the error.  None of them needs Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each folder of replctl has a README, and what the READMEs name is there."""
+"""Each folder of replctl has a README, and the files that READMEs name exist."""
 
 from __future__ import annotations
 

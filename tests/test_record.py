@@ -1,4 +1,4 @@
-"""Dataclasses that are cheap to declare: as good as those of the standard library."""
+"""Dataclasses that are cheap to declare behave like those of the standard library."""
 
 from __future__ import annotations
 

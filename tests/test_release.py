@@ -1,4 +1,5 @@
-"""A release: the sdist holds the whole repository, and the wheel all that runs needs."""
+"""A release: the sdist holds the whole repository, and the wheel holds everything that a run
+needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads side by side."""
+"""Threads that run in parallel."""
 
 from __future__ import annotations
 

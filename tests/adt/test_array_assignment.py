@@ -1,5 +1,5 @@
-"""Assignments to elements and slices: what PostgreSQL 17 answers to `SET a[...] = ...`, also for
-arrays of several dimensions, which tables of replctl cannot hold."""
+"""Assignments to elements and slices of arrays have the results of `SET a[...] = ...` in PostgreSQL
+17.  This includes arrays of several dimensions, which tables of replctl cannot hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIKE where a pattern has many wildcards."""
+"""LIKE with many wildcards in the pattern."""
 
 from __future__ import annotations
 

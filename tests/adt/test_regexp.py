@@ -1,5 +1,5 @@
-"""Random regular expressions against a server's results (data/regexp.tsv), and what would take
-forever where matches are found by trying."""
+"""Random regular expressions have the results of a server (data/regexp.tsv).  Expressions that
+would take very long with backtracking end soon."""
 
 from __future__ import annotations
 

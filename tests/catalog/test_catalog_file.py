@@ -1,4 +1,4 @@
-"""catalog.db that is put back: next to the -wal of another state, or under a running process."""
+"""catalog.db is restored next to the -wal of another state, or while a process has it open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster's directory: made, upgraded, refused, shared by processes."""
+"""The directory of a cluster: replctl creates, upgrades or refuses it, and processes share it."""
 
 from __future__ import annotations
 

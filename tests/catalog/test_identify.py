@@ -1,4 +1,5 @@
-"""A home is known by its path: copies are refused until somebody says what they are."""
+"""A cluster knows its path: replctl refuses a copied or moved directory until the user declares
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Delta version of a table a position of the log has."""
+"""The Delta version that a table had at a position of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only its owner can look into a cluster, whatever the umask was."""
+"""Only the owner of a cluster can read its directory, whatever the umask is."""
 
 from __future__ import annotations
 

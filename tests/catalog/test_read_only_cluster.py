@@ -1,4 +1,5 @@
-"""A cluster that can only be read, without another user or file system."""
+"""replctl refuses statements that write a read-only cluster.  These tests need no other user or
+file system."""
 
 from __future__ import annotations
 

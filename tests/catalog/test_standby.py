@@ -1,4 +1,5 @@
-"""A standby, without Spark: what it has of its primary, what it refuses, and how it is promoted.
+"""A standby, without Spark: the data of its primary, the statements that it refuses, and its
+promotion.
 
 Errors, DETAILs and HINTs are those of a PostgreSQL 17 standby.
 """

@@ -1,4 +1,4 @@
-"""table_map: its text, and what follows from it for names of both sides."""
+"""table_map as text, and the names of published tables and targets that it maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upgrade of a catalog, with a migration that is made up: there is no released revision yet."""
+"""The upgrade of a catalog, with an invented migration, because no revision is released yet."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Eight processes change the definitions of one cluster: nothing is damaged, and every answer is
-explained by one order of the statements.
+"""Eight processes change the definitions of one cluster at the same time.  They damage nothing, and
+one order of the statements explains all answers.
 
-REPLCTL_TEST_CONCURRENCY is how many seconds they work, 12 where it is not set; REPLCTL_TEST_SEED
-makes them do something else.
+REPLCTL_TEST_CONCURRENCY is the duration in seconds (default: 12).  REPLCTL_TEST_SEED changes the
+statements.
 """
 
 from __future__ import annotations

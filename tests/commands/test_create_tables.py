@@ -1,5 +1,5 @@
-"""CREATE SUBSCRIPTION ... WITH (create_tables = true): what is made, with whose rights, and that a
-failure leaves nothing."""
+"""CREATE SUBSCRIPTION ... WITH (create_tables = true): the tables that it creates, the privileges
+that it needs, and failures, after which nothing remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DDL answers as a PostgreSQL 17 server has answered (data/*.out), without Spark."""
+"""DDL has the answers of a PostgreSQL 17 server (data/*.out), without Spark."""
 
 from __future__ import annotations
 

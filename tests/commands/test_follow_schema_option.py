@@ -1,4 +1,4 @@
-"""follow_schema, an option of a subscription that is replctl's own; no Spark is started."""
+"""The subscription option follow_schema, which is replctl's own, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HINTs that are replctl's own, tried: followed, they end the fault.  None of them needs Spark."""
+"""replctl's own HINTs: the error ends when the test follows the HINT.  None of them needs Spark."""
 
 from __future__ import annotations
 

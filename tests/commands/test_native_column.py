@@ -1,4 +1,5 @@
-"""Native columns, of a Delta type that PostgreSQL lacks, in statements that do not read rows."""
+"""Statements that do not read rows accept or refuse native columns: columns of Delta types that
+PostgreSQL lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which role may do what: the answers of a PostgreSQL 17 server, without Spark."""
+"""Roles may run the same statements as on a PostgreSQL 17 server, without Spark."""
 
 from __future__ import annotations
 

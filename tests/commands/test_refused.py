@@ -1,4 +1,4 @@
-"""What is not there yet is refused by name, and leaves nothing behind."""
+"""replctl names each statement that it does not support, and the statement changes nothing."""
 
 from __future__ import annotations
 

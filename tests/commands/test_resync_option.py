@@ -1,5 +1,5 @@
-"""resync and resync_max_delete, options of a subscription that are replctl's own, and dumps of such
-options; no Spark is started."""
+"""The subscription options resync and resync_max_delete, which are replctl's own, and their dumps,
+without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles where a script of one session does not reach: who may connect, what a database is called,
+"""Roles, as far as a script of one session cannot test them: logins, names of databases, and
 catalogs with secrets."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ALTER SYSTEM has set, and what the settings of replication limit, without Spark."""
+"""Settings of ALTER SYSTEM, and the limits that settings of replication set, without Spark."""
 
 from __future__ import annotations
 

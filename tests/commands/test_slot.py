@@ -1,4 +1,4 @@
-"""What slots show, without Spark."""
+"""The views and functions of slots, without Spark."""
 
 from __future__ import annotations
 

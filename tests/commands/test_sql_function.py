@@ -1,4 +1,4 @@
-"""Functions in SQL that users made: what goes wrong in them, and where they cannot be called."""
+"""SQL functions of users: errors in them, and places where users cannot call them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tables lie, and what ALTER TABLE does to rows that are there."""
+"""The locations of tables, and the effect of ALTER TABLE on existing rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""table_map, an option of a subscription that is replctl's own; no Spark is started."""
+"""The subscription option table_map, which is replctl's own, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Databases template1 and template0: who may connect, and what a session may change there."""
+"""The databases template1 and template0: who may connect, and the changes that a session may make
+there."""
 
 from __future__ import annotations
 

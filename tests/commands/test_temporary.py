@@ -1,4 +1,4 @@
-"""Temporary relations go with their session, however it ends."""
+"""Temporary relations are dropped when their session ends, in every kind of end."""
 
 from __future__ import annotations
 

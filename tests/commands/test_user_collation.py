@@ -1,4 +1,4 @@
-"""A collation that a user made is refused where it would decide on the order of values."""
+"""replctl refuses a user-defined collation if it would decide the order of values."""
 
 from __future__ import annotations
 

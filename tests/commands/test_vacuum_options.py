@@ -1,4 +1,4 @@
-"""What VACUUM tells, without Spark."""
+"""The messages of VACUUM, without Spark."""
 
 from __future__ import annotations
 

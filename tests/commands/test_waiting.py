@@ -1,4 +1,4 @@
-"""Two sessions in each other's way: the outcome is that of one after the other."""
+"""Two sessions that wait for each other have the results of one session after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that is full: the statement fails, nothing of it stays, and the next one runs."""
+"""With a full disk, a statement fails and leaves nothing, and the next statement works."""
 
 from __future__ import annotations
 

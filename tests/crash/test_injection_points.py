@@ -1,4 +1,5 @@
-"""kill -9 at every named point of copy, apply and local writes: the next sync makes all well."""
+"""After kill -9 at any named point of copy, apply or local writes, the next sync completes the
+work."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A long run, in batches that have rows of their own each.
+"""A long run in batches, each with rows of its own.
 
-python -m tests.differential --expressions 10000 --seed 1
+    python -m tests.differential --expressions 10000 --seed 1
 
-The server is that of REPLCTL_TEST_POSTGRES, or one that is started.
+REPLCTL_TEST_POSTGRES names the server.  Without it, the program starts one.
 """
 
 from __future__ import annotations

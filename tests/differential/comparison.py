@@ -1,4 +1,4 @@
-"""What replctl makes of expressions, and where that is not what a server makes of them."""
+"""Evaluates expressions with replctl, and finds the results that differ from a server's."""
 
 from __future__ import annotations
 

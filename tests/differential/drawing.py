@@ -1,4 +1,4 @@
-"""Examples of Hypothesis's strategies by the number, outside of a test."""
+"""Draws examples of Hypothesis strategies outside of a test, by a seed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Expressions, drawn by Hypothesis: from a wanted type down to columns and literals.
+"""Expressions that Hypothesis draws, from a wanted type down to columns and literals.
 
-A few are wrong on purpose: an operand of another type, a name that does not exist.
+A few are wrong on purpose: with an operand of a wrong type, or a name that does not exist.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What an expression of a wanted type can be made of: operators, functions and casts from
-PostgreSQL's tables, and the forms that have a syntax of their own."""
+"""The forms of an expression of a wanted type: operators, functions and casts of PostgreSQL's
+tables, and forms with a syntax of their own."""
 
 from __future__ import annotations
 

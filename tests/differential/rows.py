@@ -1,4 +1,4 @@
-"""The table that the expressions are about: a column of each type, two of the usual ones."""
+"""The table of the expressions: one column for each type, and two for frequent types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server makes of expressions: as a row filter, in a CHECK, and row by row."""
+"""Evaluates expressions on a PostgreSQL server: in a row filter, in a CHECK, and for each row."""
 
 from __future__ import annotations
 

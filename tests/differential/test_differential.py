@@ -1,6 +1,6 @@
-"""replctl against a PostgreSQL server: expressions and rows that Hypothesis draws, always the
-same.  What long runs of `python -m tests.differential` have found is in tests/expr/data and
-tests/spark/data."""
+"""Expressions and rows have the same results in replctl and on a PostgreSQL server.  Hypothesis
+always draws the same ones here.  tests/expr/data and tests/spark/data have the findings of long
+runs of `python -m tests.differential`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Texts of values that are worth a try, of each type: for rows, and for literals.
+"""Texts of values at the edges of each type, for rows and for literals.
 
-Hypothesis adds to the listed edges what it finds by itself (`value_texts`).
+Hypothesis adds values of its own to the listed ones (`value_texts`).
 """
 
 from __future__ import annotations

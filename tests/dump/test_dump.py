@@ -1,4 +1,4 @@
-"""What `replctl dump` writes makes the same database again, in replctl and in PostgreSQL."""
+"""The output of `replctl dump` creates the same database again, in replctl and in PostgreSQL."""
 
 from __future__ import annotations
 

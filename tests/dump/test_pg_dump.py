@@ -1,4 +1,5 @@
-"""Scripts that pg_dump 15, 17 and 18 have written of a shop (.ci/generate_shop_dump.py)."""
+"""replctl runs the scripts that pg_dump 15, 17 and 18 write for a shop
+(.ci/generate_shop_dump.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Analysis against PostgreSQL's: what is accepted; message, DETAIL, HINT and position of errors."""
+"""The analysis of expressions has PostgreSQL's results: accepted expressions, and message, DETAIL,
+HINT and position of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Printing against pg_get_expr(), and what printing must not lose."""
+"""Printed expressions equal those of pg_get_expr(), and printing loses nothing."""
 
 from __future__ import annotations
 

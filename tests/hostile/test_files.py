@@ -1,5 +1,4 @@
-"""Hostile texts as names of files for COPY, \\copy, \\o and \\i, and as what is in them: as with
-psql and a server."""
+"""COPY, \\copy, \\o and \\i treat hostile names and contents of files as psql and a server do."""
 
 from __future__ import annotations
 

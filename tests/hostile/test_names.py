@@ -1,4 +1,4 @@
-"""Hostile texts as names, labels, defaults, filters and comments: all as a server answers."""
+"""Hostile names, labels, defaults, filters and comments have the answers of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile texts as variables and in printed tables: as psql prints them."""
+"""psql prints hostile variables and tables in the same way."""
 
 from __future__ import annotations
 

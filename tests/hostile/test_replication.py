@@ -1,4 +1,4 @@
-"""Hostile texts as rows, keys, defaults, labels, filters, names and folders, through Spark."""
+"""Hostile rows, keys, defaults, labels, filters, names and folders are replicated through Spark."""
 
 from __future__ import annotations
 

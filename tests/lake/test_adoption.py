@@ -1,5 +1,5 @@
-"""Tables are adopted as they are: whatever form of Delta's log is left, their newest version is
-where replication starts, without Spark."""
+"""replctl adopts tables as they are: replication starts at the newest version in every form of the
+log, without Spark."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Clocks that are wrong, and days that are longer or shorter: VACUUM, slots and order; without
-Spark."""
+"""VACUUM, slots and the order of commits with wrong clocks, and with days that are longer or
+shorter, without Spark."""
 
 from __future__ import annotations
 

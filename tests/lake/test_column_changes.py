@@ -1,5 +1,5 @@
-"""Which columns of a relation those of a Delta table are, after others have added, renamed, dropped
-or put back some."""
+"""The columns of a relation after other programs added, renamed, dropped or restored columns of its
+Delta table."""
 
 from __future__ import annotations
 

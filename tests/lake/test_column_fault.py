@@ -1,5 +1,5 @@
-"""Columns that others have dropped, or given another type: what stops the subscriptions that need
-them, and the statements that help."""
+"""Other programs drop columns, or change their types.  The subscriptions that need these columns
+stop, and the HINTs have statements that help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which commits are replctl's own: signed marks, nonces that the catalog knows, and forgeries."""
+"""replctl recognises its own commits by signed marks and by nonces in the catalog, and detects
+forged marks."""
 
 from __future__ import annotations
 

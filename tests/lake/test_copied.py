@@ -1,4 +1,4 @@
-"""Copies of a cluster and the original: neither touches, believes or waits for the other."""
+"""A copied cluster and the original do not change, trust or wait for each other."""
 
 from __future__ import annotations
 

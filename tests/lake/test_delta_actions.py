@@ -1,4 +1,4 @@
-"""The form of Delta's actions, whatever writers have put into a log."""
+"""replctl checks the form of Delta's actions, whatever a writer has put into the log."""
 
 from __future__ import annotations
 

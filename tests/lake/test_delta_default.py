@@ -1,5 +1,5 @@
-"""Defaults of a Delta table that are plain literals are defaults here; others are refused where a
-statement needs them, without Spark."""
+"""replctl uses literal defaults of a Delta table.  It refuses a statement that needs another kind
+of default, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a Delta table as it is read without Spark."""
+"""replctl reads the log of a Delta table without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Delta table may ask of readers and writers."""
+"""The requirements of a Delta table for readers and writers."""
 
 from __future__ import annotations
 

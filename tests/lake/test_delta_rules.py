@@ -1,5 +1,5 @@
-"""What the metadata of a Delta table asks of its rows is read and checked before a write, without
-Spark as far as no row has to be looked at."""
+"""replctl reads the rules in the metadata of a Delta table, and checks them before a write.
+Without Spark, as far as the rules need no row."""
 
 from __future__ import annotations
 

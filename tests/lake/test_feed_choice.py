@@ -1,4 +1,4 @@
-"""Which versions of a table have a change data feed that can be read, without Spark."""
+"""The versions of a table that have a readable change data feed, without Spark."""
 
 from __future__ import annotations
 

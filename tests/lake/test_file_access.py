@@ -1,4 +1,5 @@
-"""Tables with a LOCATION are files of the server: who may read and write them, without Spark."""
+"""Tables with a LOCATION are files of the server: the roles that may read and write them, without
+Spark."""
 
 from __future__ import annotations
 

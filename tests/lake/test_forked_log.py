@@ -1,5 +1,5 @@
-"""A publisher, or a subscriber, whose catalog was put back from a backup: what is remembered of the
-other's log is no longer in it."""
+"""The catalog of a publisher or a subscriber was restored from a backup, so the other side knows a
+position that the log no longer has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replctl cluster identify --restored` says of each table how it fits the catalog."""
+"""`replctl cluster identify --restored` reports for each table whether it matches the catalog."""
 
 from __future__ import annotations
 

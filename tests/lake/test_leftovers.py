@@ -1,4 +1,4 @@
-"""What a failed write has left of a table's files; without Spark."""
+"""The files of a table that a failed write leaves, without Spark."""
 
 from __future__ import annotations
 

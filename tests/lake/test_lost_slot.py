@@ -1,4 +1,4 @@
-"""What is said of slots that have lost what they need, and before; without Spark."""
+"""Messages about slots that have lost needed changes, or will lose them soon, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tables and clusters in each other's directories: refused, and left alone where they are."""
+"""replctl refuses tables and clusters inside the directory of another one, and leaves existing ones
+alone."""
 
 from __future__ import annotations
 

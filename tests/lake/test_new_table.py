@@ -1,4 +1,4 @@
-"""Delta tables that are created without Spark: as Spark creates them, and when."""
+"""replctl creates Delta tables without Spark, with the same content as Spark, at the right time."""
 
 from __future__ import annotations
 

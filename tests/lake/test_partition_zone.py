@@ -1,5 +1,5 @@
-"""Timestamps that Delta tables are partitioned by are instants only if their texts have a zone, or
-the owner names one, without Spark."""
+"""Timestamps in partition columns are instants only if their texts have a zone, or if the owner
+names one, without Spark."""
 
 from __future__ import annotations
 

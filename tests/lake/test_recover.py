@@ -1,4 +1,4 @@
-"""Transactions of processes that are gone: only what they have left in progress is undone."""
+"""replctl undoes only the transactions that dead processes left in progress."""
 
 from __future__ import annotations
 

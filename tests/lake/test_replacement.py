@@ -1,4 +1,4 @@
-"""Which commits replace all rows of a table."""
+"""The kinds of commits that replace all rows of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors show of a row what its reader may read (execMain.c, genam.c)."""
+"""An error shows the parts of a row that the role may read (execMain.c, genam.c)."""
 
 from __future__ import annotations
 

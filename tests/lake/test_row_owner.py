@@ -1,5 +1,4 @@
-"""What the catalog and the log know of who has written the rows of a subscriber's table; no Spark
-is started."""
+"""The catalog and the log show who has written the rows of a subscriber's table, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots that hold back too much, or whose tables are cleaned by their owners; without Spark."""
+"""Slots that hold back too much, or whose tables are cleaned by their owners, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many files less a table would have, were they written as large ones."""
+"""The number of files that a table would lose if its rows were in large files."""
 
 from __future__ import annotations
 

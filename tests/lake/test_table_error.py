@@ -1,4 +1,4 @@
-"""Errors of Spark about files: they name the table and the database, and what helps."""
+"""Spark's errors about files become errors that name the table, the database and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a log names: only those in the table's directory are believed."""
+"""replctl trusts only those files of a log that are in the table's directory."""
 
 from __future__ import annotations
 

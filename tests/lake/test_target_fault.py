@@ -1,4 +1,5 @@
-"""What other programs do to the targets of a subscription, and what of it stops it."""
+"""Changes that other programs make to the targets of a subscription, and the changes that stop
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch that a subscription has written in part and cannot finish; without Spark."""
+"""A subscription has written a part of a batch, and cannot finish it, without Spark."""
 
 from __future__ import annotations
 

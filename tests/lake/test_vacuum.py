@@ -1,4 +1,4 @@
-"""VACUUM without Spark: what goes, what stays, and that it can die anywhere."""
+"""VACUUM without Spark: the files that it removes and keeps, and its death at any point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a table still has the versions that the catalog knows."""
+"""replctl detects whether a table still has the versions that the catalog knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which successive versions are compared together, and what their files are, without Spark."""
+"""The successive versions that replctl compares together, and their files, without Spark."""
 
 from __future__ import annotations
 

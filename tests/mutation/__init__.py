@@ -1,2 +1,2 @@
-"""Statements of the tests, mutated at random, through the command: whatever a script holds, it ends
-in results and errors of PostgreSQL, soon, and without much memory."""
+"""Runs statements of the tests, mutated at random, through the command.  Each script must end soon
+in results and errors of PostgreSQL, without much memory."""

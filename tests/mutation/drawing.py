@@ -1,4 +1,4 @@
-"""Scripts drawn from the statements of the tests, and what is changed in them."""
+"""Draws scripts from the statements of the tests, and mutates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run mutated scripts in a process of their own, and say which of them replctl does not bear."""
+"""Runs mutated scripts in a separate process, and reports those in which replctl has a fault."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A process that runs scripts through the command: seeds in, a line of JSON for each out.
+"""A process that runs scripts through the command.  It reads seeds, and prints a line of JSON for
+each.
 
-python -m tests.mutation.worker DIRECTORY
+    python -m tests.mutation.worker DIRECTORY
 """
 
 from __future__ import annotations

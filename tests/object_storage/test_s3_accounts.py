@@ -1,4 +1,4 @@
-"""Two buckets with two accounts: who asks for what, of Spark and of replctl itself."""
+"""Spark and replctl itself use the right account for each of two buckets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""kill -9 at the named points, with the tables on S3; and processes that begin with a write there.
+"""kill -9 at the named points with tables on S3, and processes that begin with a write there.
 
-Each command is a process of its own.  Their Spark is a server with the account of the bucket.
+Each command is a process of its own.  It uses a Spark server with the account of the bucket.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables on S3 as replctl reads their logs itself, without Spark."""
+"""replctl itself reads the logs of tables on S3, without Spark."""
 
 from __future__ import annotations
 

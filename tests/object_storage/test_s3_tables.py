@@ -1,4 +1,4 @@
-"""Tables on S3: as published tables, and as copies."""
+"""Tables on S3 are published, and used as copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Expressions back to SQL text, with all parentheses, for tests: deparse.py prints typed ones."""
+"""Prints expressions as SQL with all parentheses, for tests.  deparse.py prints typed
+expressions."""
 
 from __future__ import annotations
 

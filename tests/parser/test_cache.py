@@ -1,4 +1,4 @@
-"""The parser's tables in the user's cache: a pickle, which runs what is in it."""
+"""The parser's tables are in the user's cache as a pickle, which can run code when it is loaded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What PostgreSQL's parser says of each statement in data/, and what ours says.
+"""replctl's parser has the results of PostgreSQL's parser for each statement in data/.
 
-The files are written by .ci/generate_parser_golden.py from a PostgreSQL 17 server.
+.ci/generate_parser_golden.py writes the files from a PostgreSQL 17 server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Expressions made at random, printed and parsed again; texts made at random, which never crash."""
+"""Random expressions are the same after printing and parsing, and random texts never crash the
+parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `replctl cluster backup` prints: what belongs together, and what it did not copy."""
+"""The report of `replctl cluster backup`: the parts of the backup, and the tables that it did not
+copy."""
 
 from __future__ import annotations
 

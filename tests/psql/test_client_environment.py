@@ -1,4 +1,4 @@
-"""Variables of the environment, and options of a connection string, that are settings."""
+"""Environment variables and options of a connection string that set parameters."""
 
 from __future__ import annotations
 

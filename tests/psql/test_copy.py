@@ -1,4 +1,4 @@
-"""COPY's data: from scripts, stdin, files and a user; and to replicas."""
+"""The data of COPY comes from scripts, stdin, files and a user, and reaches replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists that a PostgreSQL server fills differently; the others are in data/script."""
+"""Lists that have other rows than on a PostgreSQL server.  data/script has the other lists."""
 
 from __future__ import annotations
 

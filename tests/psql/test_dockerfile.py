@@ -1,4 +1,4 @@
-"""The Dockerfile: what its image runs, as whom, and how its health is seen."""
+"""The Dockerfile: the command and the user of its image, and its health check."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Settings of another installation of Spark, wherever it keeps them, change no value; nor do a
-name of the machine that does not resolve, and a locale that has no umlauts."""
+"""Settings of another installation of Spark change no value.  Neither do a host name that does not
+resolve, and a locale without umlauts."""
 
 from __future__ import annotations
 

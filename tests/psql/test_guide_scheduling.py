@@ -1,4 +1,4 @@
-"""What the guide on cron, systemd, Kubernetes and Airflow shows: it runs, and suits the image."""
+"""The examples of the guide on cron, systemd, Kubernetes and Airflow work, and match the image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that are no characters, where no parser sees them."""
+"""Bytes that are not valid characters, in places that no parser reads."""
 
 from __future__ import annotations
 

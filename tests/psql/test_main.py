@@ -1,4 +1,4 @@
-"""Options, exit codes, what happens at the start and at the end."""
+"""Options, exit codes, and the start and the end of the command."""
 
 from __future__ import annotations
 

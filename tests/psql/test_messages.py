@@ -1,4 +1,4 @@
-"""Reports of errors and notices; with a statement they are in data/script/errors.sql."""
+"""Reports of errors and notices.  data/script/errors.sql has reports that belong to a statement."""
 
 from __future__ import annotations
 

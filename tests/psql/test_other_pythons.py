@@ -1,5 +1,5 @@
-"""Each Python that replctl runs with, as far as this machine has it; the rest of the matrix of
-machines is `.ci/machines`, which takes minutes."""
+"""The Pythons of this machine that replctl supports.  `.ci/machines` tests the rest of the matrix,
+which takes minutes."""
 
 from __future__ import annotations
 

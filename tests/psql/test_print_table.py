@@ -1,4 +1,5 @@
-"""Tables in every format, against psql (tests/psql/data/print_table), and what must always hold."""
+"""Tables in every format equal those of psql (tests/psql/data/print_table), and have some
+properties in all formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What status and \\dRs+ say of the retention of adopted tables; without Spark."""
+"""status and \\dRs+ describe the retention of adopted tables, without Spark."""
 
 from __future__ import annotations
 

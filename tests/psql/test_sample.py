@@ -1,4 +1,4 @@
-"""The sample, on a machine where much is odd: it prints what it prints anywhere."""
+"""The sample prints the same on a machine with unusual settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements, backslash commands and their arguments, against psql (tests/psql/data/scan)."""
+"""replctl splits statements, backslash commands and their arguments as psql does
+(tests/psql/data/scan)."""
 
 from __future__ import annotations
 

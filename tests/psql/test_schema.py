@@ -1,4 +1,4 @@
-"""`replctl schema`: statements that make the published tables that a database does not have."""
+"""`replctl schema` prints statements that create the published tables that a database lacks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whole scripts, against what psql prints for them on a server (tests/psql/data/script; those that
-need Spark are in data/lake)."""
+"""Whole scripts print the same as psql on a server (tests/psql/data/script).  data/lake has the
+scripts that need Spark."""
 
 from __future__ import annotations
 

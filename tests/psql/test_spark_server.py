@@ -1,4 +1,4 @@
-"""`replctl spark`: a server that commands find, that nobody else can use, and that ends."""
+"""`replctl spark` starts a server that commands find, that no other user can use, and that ends."""
 
 from __future__ import annotations
 

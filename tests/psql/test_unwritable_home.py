@@ -1,5 +1,5 @@
-"""A home that is read-only, full, or without permission: what works, and what is said; without
-Spark."""
+"""The commands that work in a home that is read-only, full or without permission, and their
+messages, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""psql's variables, against what psql printed for tests/psql/data/variables.sql."""
+"""psql's variables have the values that psql printed for tests/psql/data/variables.sql."""
 
 from __future__ import annotations
 

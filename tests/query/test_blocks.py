@@ -1,4 +1,4 @@
-"""Transaction blocks next to other sessions, and under replication."""
+"""Transaction blocks at the same time as other sessions, and with replication."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The columns that RETURNING gives are known before a statement runs, and what it cannot give is
-refused before anything is read."""
+"""replctl knows the columns of RETURNING before a statement runs, and refuses wrong ones before it
+reads anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements refuse what the texts of rows cannot answer, and change nothing."""
+"""replctl refuses statements that need more than the texts of composite values, and changes
+nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INSERT calls functions of slots once, and only if the statement is allowed."""
+"""INSERT calls functions of slots once, and only if the role may run the statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXPLAIN says who runs a query, and which of its expressions run in Python."""
+"""EXPLAIN shows whether SQLite or Spark runs a query, and which expressions run in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions of foreign keys: no row is changed by them, so a change that needs one is refused."""
+"""replctl does not run actions of foreign keys, so it refuses a change that needs one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Keys in other forms (1.0 and 1.00): the same statements have the same results and errors on a
-PostgreSQL server and here."""
+"""Statements about keys in other forms (1.0 and 1.00) have the results and errors of a PostgreSQL
+server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries and changes of rows answer as a PostgreSQL 17 server has answered (data/*.out)."""
+"""Queries and changes of rows have the answers of a PostgreSQL 17 server (data/*.out)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""No statement takes the machine: `replctl.max_query_memory`, the depth of a query, its time."""
+"""The limits of a statement: its memory (`replctl.max_query_memory`), the depth of a query, its
+time."""
 
 from __future__ import annotations
 

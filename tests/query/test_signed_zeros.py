@@ -1,4 +1,5 @@
-"""0 and -0 are equal values that are stored differently: what changes one row leaves the other."""
+"""0 and -0 are equal, but stored differently: a statement that changes one row does not change the
+other."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""ON CONFLICT DO UPDATE beyond the golden scripts: what is refused by name, how it is written, and
-what a subscriber gets."""
+"""ON CONFLICT DO UPDATE beyond the golden scripts: refused forms, the way of writing, and the rows
+of a subscriber."""
 
 from __future__ import annotations
 

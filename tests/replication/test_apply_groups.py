@@ -1,4 +1,5 @@
-"""A group of transactions that fails: what apply does, by what of it is written; without Spark."""
+"""A group of transactions fails.  The reaction of apply depends on the part of the group that is
+written; without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the columns of a published table have changed from one definition to the next, as a table."""
+"""The changes of the columns of a published table between two definitions, as a table of cases."""
 
 from __future__ import annotations
 

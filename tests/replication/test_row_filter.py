@@ -1,5 +1,5 @@
-"""What a publication's WHERE may contain: what a server says (tests/expr/data), and objects that
-users made."""
+"""The WHERE clause of a publication accepts and refuses the same expressions as a server
+(tests/expr/data), also with users' objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server made of expressions, row by row (data/*.tsv), and the expressions, analyzed."""
+"""The results of expressions on a server, row by row (data/*.tsv), and the analysed expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that notes the statements of a job, and carries out none."""
+"""An engine that records the statements of a job without running them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Spark SQL as lines that a person can compare: a clause a line, a subquery further in.
+"""Formats Spark SQL so that a person can compare it: one clause for each line, and subqueries
+indented.
 
-Only white space between tokens differs from the text itself.
+Only the white space between tokens changes.
 """
 
 from __future__ import annotations

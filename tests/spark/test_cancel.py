@@ -1,5 +1,4 @@
-"""Ctrl-C and statement_timeout while Spark or SQLite work: the statement ends, and nothing is said
-but that."""
+"""Ctrl-C and statement_timeout end a statement of Spark or SQLite, with only this one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DESCRIBE TABLE EXTENDED says about tables of a catalog, without Spark."""
+"""replctl reads the output of DESCRIBE TABLE EXTENDED about tables of a catalog, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each Java of this machine that replctl takes, but the one that all other tests run with."""
+"""Each supported Java of this machine other than the one of all other tests."""
 
 from __future__ import annotations
 

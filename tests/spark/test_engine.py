@@ -1,4 +1,4 @@
-"""What Spark keeps in mind between statements."""
+"""The state that Spark keeps between statements."""
 
 from __future__ import annotations
 

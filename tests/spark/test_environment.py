@@ -1,4 +1,4 @@
-"""The environment of a JVM: another installation's variables change nothing."""
+"""The environment of a JVM does not contain variables of another installation."""
 
 from __future__ import annotations
 

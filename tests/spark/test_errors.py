@@ -1,4 +1,4 @@
-"""Exceptions as Spark raises them, in our words."""
+"""Spark's exceptions become errors of replctl."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Translated expressions against a PostgreSQL server's results (data/*.tsv): first in Python
-alone, then by Spark, many in one job."""
+"""Translated expressions have the results of a PostgreSQL server (data/*.tsv): first in Python
+alone, then in Spark, many in one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what it is given."""
+"""The choice of a Java, and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows found by their keys here are those that Spark finds."""
+"""replctl finds the same rows by their keys as Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that answer, and servers that do not; a server that does not is ended."""
+"""replctl recognises servers that do not answer, and kills their JVM."""
 
 from __future__ import annotations
 

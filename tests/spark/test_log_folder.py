@@ -1,4 +1,4 @@
-"""Logs that are placed for Spark: those that nobody uses go, whatever the clock says."""
+"""Logs that replctl writes for Spark: replctl removes unused logs, whatever the clock shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta's jars: where they are kept, how they are brought, and a network that does not answer."""
+"""Delta's jars: the folder that has them, the download, and a network that does not answer."""
 
 from __future__ import annotations
 

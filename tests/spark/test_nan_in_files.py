@@ -1,4 +1,4 @@
-"""NaN is found in files of other programs, whose limits leave it out."""
+"""Queries find NaN in files of other programs, whose statistics omit NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normal forms: equal exactly where PostgreSQL calls values equal."""
+"""Two normal forms are equal if and only if PostgreSQL treats the values as equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark says of tables that it cannot read, as our errors."""
+"""Spark's errors about unreadable tables become errors of replctl."""
 
 from __future__ import annotations
 

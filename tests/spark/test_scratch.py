@@ -1,4 +1,4 @@
-"""Rows that Spark writes for a while: nobody else can read them, and they do not stay."""
+"""Temporary rows of Spark: no other user can read them, and they are removed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The expressions of data/*.tsv and data/aggregates.tsv in a SELECT without tables, which needs no
-Spark: the same results, a PostgreSQL server's."""
+"""The expressions of data/*.tsv and data/aggregates.tsv in a SELECT without tables have the results
+of a PostgreSQL server, without Spark."""
 
 from __future__ import annotations
 

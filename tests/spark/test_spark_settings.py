@@ -1,4 +1,4 @@
-"""The settings on which values depend: what a session of any server must have."""
+"""Every session must have the settings that affect values, on any server."""
 
 from __future__ import annotations
 

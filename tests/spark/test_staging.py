@@ -1,4 +1,4 @@
-"""Rows that are kept for several jobs."""
+"""Rows that replctl keeps for several jobs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The same commands, run by the executors of a Spark standalone cluster: a master and two workers
-of this machine."""
+"""The executors of a Spark standalone cluster run the same commands: a master and two workers of
+this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a JVM has not started: one line."""
+"""One line says why a JVM has not started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volatile functions stand once in the Spark SQL of an expression."""
+"""The Spark SQL of an expression has each volatile function once."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Random histories of what owners and neighbours do, with syncs and reconciles in between.
+"""Random histories of the actions of owners and neighbours, with syncs and reconciles in between.
 
-Actions are drawn evenly from owner_actions, by delta-rs where it can write the table; plain Spark
-compares the ends.  A history stops only at an action that may stop, and becomes equal by its HINT.
-REPLCTL_TEST_HISTORIES is how many there are, 8 short ones where it is not set; REPLCTL_TEST_SEED
-makes them others.  Each has a table and a subscription of its own; one sync serves a batch.
+Actions are drawn evenly from owner_actions, and use delta-rs if it can write the table.  Plain
+Spark compares the tables at the end.  Only some actions may stop a subscription, and then its HINT
+makes the tables equal.  REPLCTL_TEST_HISTORIES is the number of histories (default: 8 short ones).
+REPLCTL_TEST_SEED changes them.  Each has a table and a subscription of its own, and one sync
+serves a batch.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Changes, copies and recoveries that wait for longer than Delta's retention, while their files
-exist."""
+still exist."""
 
 from __future__ import annotations
 

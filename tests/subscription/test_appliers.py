@@ -1,4 +1,4 @@
-"""Two appliers at once, and a signal in the middle of a batch."""
+"""Two processes apply at the same time, and a signal interrupts a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replctl.max_batch_changes`: a long backlog is applied in pieces of whole transactions."""
+"""`replctl.max_batch_changes`: replctl applies a long backlog in batches of whole transactions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rows without a key, or with the key of another row, that somebody writes into a published table:
-the error names table and database, and its HINT ends with equal rows."""
+"""Another program writes rows without a key, or with the key of another row, into a published
+table.  The error names the table and the database, and its HINT makes the rows equal."""
 
 from __future__ import annotations
 

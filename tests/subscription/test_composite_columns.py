@@ -1,4 +1,5 @@
-"""Values of composite types are replicated as text, and read by the subscriber's attributes."""
+"""Values of composite types are replicated as text, which the subscriber reads with its own
+attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer that knows no locks commits between what replctl reads and what it writes."""
+"""A writer that ignores locks commits after replctl reads and before it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conflicts: which of several is reported, and how they are counted."""
+"""Conflicts: the one of several that is reported, and their counts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A conflict with what others have written while a batch was written in part: what is written is
-undone, and everything before the failing transaction is applied, nothing of it or after it."""
+"""A batch, written in part, conflicts with rows that another program has written in the meantime.
+replctl undoes the written part.  Then it applies the transactions before the failing one, and no
+others."""
 
 from __future__ import annotations
 

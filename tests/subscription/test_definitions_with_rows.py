@@ -1,4 +1,4 @@
-"""Definitions that change with rows: columns that are filled, ALTER TABLE in a block."""
+"""ALTER TABLE of tables with rows: it fills columns, and runs in transaction blocks."""
 
 from __future__ import annotations
 

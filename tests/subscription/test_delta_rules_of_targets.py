@@ -1,5 +1,5 @@
-"""What the owner of an adopted table has asked of its rows in Delta holds for statements, copies
-and replicated changes, as replctl's own constraints do."""
+"""The rules that the owner of an adopted table has set in Delta apply to statements, copies and
+replicated changes, like replctl's own constraints."""
 
 from __future__ import annotations
 

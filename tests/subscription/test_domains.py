@@ -1,4 +1,5 @@
-"""Domains are replicated as their base types' text; each end has rules of its own."""
+"""Domains are replicated as texts of their base types.  Publisher and subscriber each check rules
+of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Enums are replicated by label: their OIDs, and the order of their values, are each end's own."""
+"""Enums are replicated by label.  Publisher and subscriber each have their own OIDs and order of
+values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Keys that are equal but stored differently (1.0 and 1.00): an UPDATE or DELETE finds its row, and
-what is written is the value as the publisher has it."""
+"""Keys can be equal but stored differently (1.0 and 1.00).  An UPDATE or DELETE finds its row, and
+writes the publisher's form of the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replctl sync --explain`: what a sync would do, and that nothing is done."""
+"""`replctl sync --explain` shows the plan of a sync, and changes nothing."""
 
 from __future__ import annotations
 

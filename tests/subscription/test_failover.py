@@ -1,4 +1,4 @@
-"""A failover: the primary dies, its standby takes its place, and the subscriber goes on there."""
+"""The primary dies, its standby replaces it, and the subscriber continues there."""
 
 from __future__ import annotations
 

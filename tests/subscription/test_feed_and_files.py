@@ -1,7 +1,6 @@
-"""A version gives the same net changes with a change data feed and without: histories by chance.
+"""A version gives the same net changes with and without a change data feed, in random histories.
 
-REPLCTL_TEST_HISTORIES is how many there are, 1 where it is not set; REPLCTL_TEST_SEED makes them
-others.
+REPLCTL_TEST_HISTORIES is the number of histories (default: 1).  REPLCTL_TEST_SEED changes them.
 """
 
 from __future__ import annotations

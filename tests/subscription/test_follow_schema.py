@@ -1,5 +1,5 @@
-"""follow_schema: the columns of the copy follow those of the published table, at the right place in
-the log, once."""
+"""follow_schema changes the columns of the copy once for each change of the published table, at its
+position in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions as two PostgreSQL 17 servers have answered (data/*.out)."""
+"""Subscriptions have the answers of two PostgreSQL 17 servers (data/*.out)."""
 
 from __future__ import annotations
 

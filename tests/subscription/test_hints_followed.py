@@ -1,4 +1,4 @@
-"""HINTs of subscriptions, followed word for word: they end the fault."""
+"""The HINTs of subscriptions, followed word for word, end the error."""
 
 from __future__ import annotations
 

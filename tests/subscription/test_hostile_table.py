@@ -1,5 +1,5 @@
-"""A table whose log an enemy writes: its rows are right or an error names it, and its subscription
-stops alone."""
+"""An enemy writes the log of a table.  Its rows are right, or an error names it, and only its
+subscription stops."""
 
 from __future__ import annotations
 

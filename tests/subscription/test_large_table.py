@@ -1,4 +1,4 @@
-"""Few changes of a table that counts as large: only the rows that they concern are read."""
+"""For few changes of a large table, replctl reads only the affected rows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A relation may leave columns of its Delta table out: they are not published, no later version
-adds them, and writes keep their values."""
+"""A relation may omit columns of its Delta table.  They are not published, no later version adds
+them, and writes keep their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies and changes that count as many: their rows stay with Spark."""
+"""The rows of large copies and changes stay in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that is larger than Spark's memory is written, copied and kept up to date."""
+"""replctl writes, copies and updates a table that is larger than Spark's memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Columns of a Delta type that PostgreSQL lacks are native: they go from Delta table to Delta table
-as they are, and are shown as jsonb."""
+"""Columns of Delta types that PostgreSQL lacks are native: replctl copies their values unchanged,
+and shows them as jsonb."""
 
 from __future__ import annotations
 

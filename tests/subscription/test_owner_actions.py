@@ -1,9 +1,9 @@
-"""After other actions than DML of the owner of a published table, the copy is equal, without help.
+"""After actions of the owner of a published table other than DML, the copy is equal, without help.
 
-Each action of owner_actions is done to a table of its own, with a change feed or without, in turn;
-by delta-rs where it has it, for Spark's DML, OPTIMIZE, overwrites and RESTORE are done in
-test_published_only.py and test_feed_and_files.py.  With REPLCTL_TEST_ALL_ACTIONS=1 each is done
-with a feed and without, by Spark.
+Each action of owner_actions runs on a table of its own, by turns with and without a change feed.
+It uses delta-rs if possible, because test_published_only.py and test_feed_and_files.py test DML,
+OPTIMIZE, overwrites and RESTORE of Spark.  With REPLCTL_TEST_ALL_ACTIONS=1 each action runs with
+and without a feed, in Spark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the owner of a published table does to its columns: the copy ends equal, or its subscription
-stops, and the statements of the hint make it equal.
+"""The owner of a published table changes its columns.  The copy is equal, or its subscription stops
+and the statements of the HINT make it equal.
 
-Read CASES as a table: each row is done to a table of its own.
+Read CASES as a table: each case has a table of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of one subscription, and several subscriptions, side by side."""
+"""Several tables of one subscription, and several subscriptions, are applied in parallel."""
 
 from __future__ import annotations
 

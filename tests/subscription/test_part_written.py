@@ -1,4 +1,4 @@
-"""A batch of changes that cannot be finished stops its subscription and who writes its tables."""
+"""A batch that cannot be finished stops its subscription, and statements that write its tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Timestamps that a published table is partitioned by are read as the instants that their owner
-wrote, in SELECT, copies, and changes from the feed and from files."""
+"""Timestamps in partition columns of a published table are read as the instants that the owner
+wrote.  This applies to SELECT, copies, and changes from the feed and from files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A table that is only published is only read, whether it has a change data feed or not, and its
-copy equals it whatever its owner does."""
+"""replctl only reads a published table, with or without a change data feed, and the copy is equal
+after every action of its owner."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The row filter of an initial copy reaches the Delta scan: files that cannot match are not opened,
-columns that are not needed are not read."""
+"""The row filter of an initial copy reaches the Delta scan: Spark does not open files that cannot
+match, and does not read unneeded columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Other readers of a copy see what replctl's SELECT shows, or fail loudly: never other rows.
+"""Other readers of a copy return the rows of replctl's SELECT, or raise an error.  They never
+return other rows.
 
-`_CASES` are copies after changes of every kind, `_READERS` the readers.  `_NEEDS_OFF` and
-`_REFUSES_YEARS` say which reader cannot read what; docs/guides/read-the-copy.md says it to users.
+`_CASES` are copies after changes of every kind, and `_READERS` are the readers.  `_NEEDS_OFF` and
+`_REFUSES_YEARS` name the copies that a reader cannot read; docs/guides/read-the-copy.md tells
+users.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reconcile: of a table only what differs from the published rows is written."""
+"""A reconcile writes only the differences between a table and the published rows."""
 
 from __future__ import annotations
 

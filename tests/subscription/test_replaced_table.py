@@ -1,4 +1,4 @@
-"""A published table that its owner has put back from a backup, or written again."""
+"""The owner of a published table restores it from a backup, or writes it again."""
 
 from __future__ import annotations
 

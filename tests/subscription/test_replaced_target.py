@@ -1,5 +1,5 @@
-"""A subscription's table that another program replaces in ways that owner_actions does not have:
-the subscription stops, and the hint of its error, word for word, makes the rows equal again."""
+"""Another program replaces a subscription's table in ways that owner_actions lacks.  The
+subscription stops, and the HINT of its error, word for word, makes the rows equal again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog that is of an earlier time than its tables: a copy of it was put back."""
+"""A catalog that is older than its tables, because a copy of it was restored."""
 
 from __future__ import annotations
 

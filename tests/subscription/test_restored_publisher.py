@@ -1,5 +1,5 @@
-"""A publisher whose catalog was put back from a backup, in a cluster of its own: the HINT makes the
-rows equal, with a key and without."""
+"""The catalog of a publisher in a separate cluster was restored from a backup.  The HINT makes the
+rows equal, with and without a key."""
 
 from __future__ import annotations
 

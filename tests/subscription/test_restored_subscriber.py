@@ -1,5 +1,5 @@
-"""A subscriber whose catalog, alone or with its tables, was put back from backups of other days, in
-a cluster of its own: the HINTs, followed word for word, make the rows equal."""
+"""The catalog of a subscriber in a separate cluster was restored from a backup, with or without its
+tables.  The HINTs, followed word for word, make the rows equal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""resync = auto: a table that a subscription cannot go on with is reconciled by itself, where all
-its rows are the subscription's own."""
+"""resync = auto reconciles a table with which a subscription cannot continue, if all its rows are
+the subscription's own."""
 
 from __future__ import annotations
 

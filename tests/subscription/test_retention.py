@@ -1,4 +1,4 @@
-"""VACUUM under replication: a slot holds what its subscription has not had yet."""
+"""VACUUM keeps the changes that a subscription has not received, because its slot needs them."""
 
 from __future__ import annotations
 

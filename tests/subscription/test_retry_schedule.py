@@ -1,4 +1,4 @@
-"""Copies that fail again and again, while `replctl sync --watch` applies the other tables."""
+"""Copies fail repeatedly while `replctl sync --watch` applies the other tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""DROP COLUMN, RENAME COLUMN and ALTER TYPE: the next write gives the Delta table the relation's
-columns, and nothing is lost, for readers of any kind and for subscribers that are behind."""
+"""After DROP COLUMN, RENAME COLUMN and ALTER TYPE, the next write gives the Delta table the columns
+of the relation.  Readers of any kind, and subscribers that lag, lose nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose files are all written again: both sides are hashed first."""
+"""Tables whose files are all rewritten: replctl hashes both sides first."""
 
 from __future__ import annotations
 

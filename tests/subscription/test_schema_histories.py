@@ -1,9 +1,9 @@
-"""Random histories of changes of columns and rows, with syncs in between: with follow_schema the
-copies end equal, columns included.
+"""Random histories of changes of columns and rows, with syncs in between.  With follow_schema the
+copies are equal at the end, including their columns.
 
-Half of the published tables belong to others, who change them by Spark (column mapping, type
-widening); the others are changed by SQL.  REPLCTL_TEST_HISTORIES is how many there are, 4 short
-ones where it is not set; REPLCTL_TEST_SEED makes them others.
+Half of the published tables belong to other owners, who change them in Spark (column mapping, type
+widening).  SQL changes the others.  REPLCTL_TEST_HISTORIES is the number of histories (default: 4
+short ones).  REPLCTL_TEST_SEED changes them.
 """
 
 from __future__ import annotations

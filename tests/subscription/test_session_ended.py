@@ -1,4 +1,4 @@
-"""A Spark Connect server that ends a session amid a sync, as after a jump of the clock."""
+"""A Spark Connect server ends a session during a sync, as after a jump of the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees rows in the errors that subscriptions have run into."""
+"""The roles that see rows in the errors of subscriptions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`replctl status`: what it says of subscriptions, and its exit code.
+"""The output and the exit code of `replctl status`.
 
-Delta's log is written by hand where changes are pending, so that Spark is not needed.
+If changes are pending, the tests write Delta's log by hand, so that they need no Spark.
 """
 
 from __future__ import annotations

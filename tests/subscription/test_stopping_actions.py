@@ -1,8 +1,9 @@
-"""What may stop a subscription, done by the owner of a published table or by a neighbour to a copy.
+"""Actions that may stop a subscription: of the owner on a published table, or of a neighbour on a
+copy.
 
-The copy ends equal, or the subscription stops with an error whose HINT, word for word, makes it
-equal.  Each action of owner_actions is done to a table of its own, with a change feed or without,
-in turn.  With REPLCTL_TEST_ALL_ACTIONS=1 each is done with a feed and without.
+Afterwards the copy is equal, or the subscription stops with an error whose HINT, word for word,
+makes it equal.  Each action of owner_actions runs on a table of its own, by turns with and without
+a change feed.  With REPLCTL_TEST_ALL_ACTIONS=1 each action runs with and without a feed.
 """
 
 from __future__ import annotations

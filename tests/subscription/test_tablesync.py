@@ -1,4 +1,4 @@
-"""Tables that are synchronized next to those that are ready."""
+"""Some tables are synchronized while others are ready."""
 
 from __future__ import annotations
 

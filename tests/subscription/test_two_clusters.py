@@ -1,8 +1,8 @@
-"""Two clusters have adopted one Delta table, and write it in blocks: each sees the other's commits,
-and both targets are the source at the end.
+"""Two clusters have adopted one Delta table, and write it in blocks.  Each sees the commits of the
+other, and both targets equal the source at the end.
 
-REPLCTL_TEST_TWO_CLUSTERS is how many statements each cluster carries out, 6 where it is not set;
-REPLCTL_TEST_SEED makes them others.
+REPLCTL_TEST_TWO_CLUSTERS is the number of statements of each cluster (default: 6).
+REPLCTL_TEST_SEED changes them.
 """
 
 from __future__ import annotations

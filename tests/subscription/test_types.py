@@ -1,4 +1,5 @@
-"""Values at the edges of their types, copied and changed, into the same types and into others."""
+"""Values at the edges of their types are copied and changed, into the same types and into
+others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Updates that change nothing are sent, and rows that are there already are not written again.
+"""The publisher sends updates that change nothing, and the subscriber does not write equal rows
+again.
 
-All tables have each step in one sync.  Keys have many columns, and rows that differ in one of them
-only: a type whose equal values are taken for different ones loses changes of each row, and one
-whose different values are taken for equal ones changes two rows instead of one.
+All tables have each step in one sync.  Keys have many columns, and some rows differ in only one of
+them.  If a type treated equal values as different, changes of each row would be lost.  If a type
+treated different values as equal, a change would affect two rows.
 """
 
 from __future__ import annotations

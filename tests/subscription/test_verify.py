@@ -1,4 +1,4 @@
-"""`replctl verify`: what it finds, and its exit code."""
+"""The results and the exit code of `replctl verify`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`replctl verify` finds a fault in a column of each type, with a key and without, and rows that
-are missing, extra and doubled; REFRESH TABLE mends them all."""
+"""`replctl verify` finds a fault in a column of each type, with and without a key, and rows that
+are missing, extra or doubled.  REFRESH TABLE repairs all of them."""
 
 from __future__ import annotations
 

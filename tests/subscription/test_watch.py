@@ -1,6 +1,7 @@
-"""`replctl sync --watch`: what it picks up, whom it keeps off, how it ends, what it logs.
+"""`replctl sync --watch`: the changes that it finds, the processes that it excludes, its end and
+its log.
 
-Nothing is published that would have to be written, so that Spark is not needed.
+No published change would have to be written, so the tests need no Spark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Who applies a subscription: what the views show of it, and who has to wait for whom.
+"""The processes that apply subscriptions: the views that show them, and the waits between them.
 
-Nothing is published that would have to be written, so that Spark is not needed.
+No published change would have to be written, so the tests need no Spark.
 """
 
 from __future__ import annotations

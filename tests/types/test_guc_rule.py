@@ -1,4 +1,5 @@
-"""Every setting is obeyed, changes no result, or is refused with a value that would change one."""
+"""replctl obeys each setting, or the setting changes no result, or replctl refuses values that
+would change one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Values to and from text: golden files that a server printed, and what must hold for every value.
+"""Conversion of values to and from text: golden files of a server, and properties of every value.
 
-data/*.tsv come from .ci/generate_type_golden.py, which asks a PostgreSQL 17 server about
-data/inputs/*.tsv.
+.ci/generate_type_golden.py asks a PostgreSQL 17 server about data/inputs/*.tsv, and writes
+data/*.tsv.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values are read and shown with a session's settings as a server reads and shows them."""
+"""Values are read and shown with a session's settings as on a server."""
 
 from __future__ import annotations
 
