@@ -43,7 +43,7 @@ def ranges(name: str, *, ascii_only: bool = False) -> Ranges:
 
 
 def merged(items: Iterable[tuple[int, int]]) -> Ranges:
-    """Return a set of ranges that may be in any order."""
+    """Return the same code points as sorted ranges that do not touch."""
     result: list[tuple[int, int]] = []
     for low, high in sorted(items):
         if result and low <= result[-1][1] + 1:

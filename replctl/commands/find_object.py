@@ -129,7 +129,7 @@ def find_function(
     Raises:
         UndefinedFunction, AmbiguousFunction: there is no such function, or there are several of
             that name.
-        WrongObjectType: the function is no procedure.
+        WrongObjectType: the function is not a procedure.
         InvalidSchemaName: there is no such schema.
     """
     schema_name, last = split_name(ddl.environment, name)

@@ -1,6 +1,7 @@
 """ALTER TABLE ... SET LOGGED and SET UNLOGGED (ATPrepChangePersistence() in tablecmds.c).
 
-replctl stores the rows of unlogged tables like others.  Publications do not publish them.
+replctl stores the rows of unlogged tables like those of other tables.  Publications do not publish
+them.
 """
 
 from __future__ import annotations

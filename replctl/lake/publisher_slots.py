@@ -44,7 +44,8 @@ from replctl.types.guc import clean_ascii
 
 
 class PublisherSlots:
-    """The end of a session's database's log, and the log's slots (replication.node.Slots)."""
+    """The end of the log of a session's database, and the slots of this log
+    (replication.node.Slots)."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -1,8 +1,8 @@
 """Combine successive changes of one transaction into changes of the rows that existed before it.
 
 If keys change, or if there is no key, keys do not identify rows.  So replctl follows each row from
-change to change, from the start of the transaction to its end.  This process reads all changes of
-such a transaction, which it does not do for any other changes.
+change to change, from the start of the transaction to its end.  Only then must this process read
+all changes of a transaction.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class IntervalSum:
         return self._years * 12 + self._months, self._days, self._microseconds
 
     def set_microseconds(self, microseconds: int, sign: int) -> None:
-        """Set the sum of times to a time: `2:00 1.5 days` is 1 day 02:00."""
+        """Set the time, and drop the times added before: `2:00 1.5 days` is 1 day 02:00."""
         self._microseconds = microseconds
         self._check()
         self._microseconds *= sign

@@ -100,7 +100,7 @@ def _array_renderer(element: str, value_format: ValueFormat) -> Callable[[Any], 
 
 
 def _setting(value_format: ValueFormat) -> str:
-    """Return the name of a setting that is not canonical."""
+    """Return the name of a setting whose value is not that of canonical text."""
     if not value_format.is_utc:
         return "TimeZone"
     if value_format.date_style != "ISO":
