@@ -31,14 +31,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The connection string of a server on which databases may be made."""
+    """The connection string of a server on which tests may create databases."""
     with postgres() as conninfo:
         yield conninfo
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """As the fixture."""
+    """The same connection string as the fixture."""
     given = os.environ.get("REPLCTL_TEST_POSTGRES")
     if given:
         yield given
@@ -49,7 +49,7 @@ def postgres() -> Iterator[str]:
 
 @contextmanager
 def _started(folder: Path) -> Iterator[None]:
-    """A server with its data, its log and its socket in a folder."""
+    """Start a server with its data, its log and its socket in a folder."""
     programs = _programs()
     user = None
     if os.geteuid() == 0:  # initdb refuses root, whose own folders nobody else can read
@@ -98,7 +98,7 @@ def _version(programs: Path) -> str:
 
 
 def _downloaded() -> Path:
-    """PostgreSQL 17 from Maven Central, in the user's cache."""
+    """Return PostgreSQL 17 from Maven Central, in the user's cache."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     module = f"embedded-postgres-binaries-linux-{architecture}"
     folder = user_cache_path("replctl") / f"postgres-{_RELEASE}"
@@ -120,7 +120,8 @@ def _downloaded() -> Path:
 
 
 def _unpack(jar: Path, folder: Path) -> None:
-    """The jar has one archive, of the programs, the libraries and the shared files."""
+    """Unpack the jar, which has one archive with the programs, the libraries and the shared
+    files."""
     with zipfile.ZipFile(jar) as outer:
         (name,) = (item for item in outer.namelist() if item.endswith(".txz"))
         with outer.open(name) as packed, tarfile.open(fileobj=packed, mode="r|xz") as archive:

@@ -32,8 +32,7 @@ Psql: TypeAlias = Callable[..., Outcome]
 
 @pytest.fixture(scope="session")
 def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cluster directory as initdb leaves it, to be copied: its home is gone, so that each copy
-    counts as moved."""
+    """A cluster directory to copy.  It has no recorded home, so that each copy counts as moved."""
     home = tmp_path_factory.mktemp("fresh") / "cluster"
     open_cluster(home).close()
     return home.rename(home.with_name("moved"))
@@ -41,7 +40,8 @@ def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def psql(fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Psql]:
-    """Call it with arguments and, as `script`, what stdin holds; a test has one cluster."""
+    """A function that runs the command with arguments and, as `script`, the content of stdin.  A
+    test has one cluster."""
     home = tmp_path / "home"
     shutil.copytree(fresh_home, home)
     monkeypatch.setenv("REPLCTL_HOME", str(home))

@@ -12,7 +12,7 @@ from replctl.recursion_limit import raise_recursion_limit
 
 @pytest.fixture
 def deep_recursion() -> Iterator[None]:
-    """Functions may recurse as deeply as in the command, until the test ends."""
+    """Let functions recurse as deeply as in the command, until the test ends."""
     limit = sys.getrecursionlimit()
     raise_recursion_limit()
     yield

@@ -26,11 +26,11 @@ class Database:
     session: Session
 
     def run(self, sql: str) -> list[str]:
-        """Carry out statements; their command tags."""
+        """Run statements, and return their command tags."""
         return [result.tag for result in execute(self.session, sql)]
 
     def rows(self, query: str) -> list[tuple[str | None, ...]]:
-        """The rows of a query, as texts."""
+        """Return the rows of a query, as texts."""
         (result,) = execute(self.session, query)
         return [tuple(row) for row in result.rows]
 
@@ -40,7 +40,7 @@ class Database:
 
 
 def connect(cluster: Cluster, name: str, engine: Engine) -> Database:
-    """A database of a cluster, made if it is not there."""
+    """Return a database of a cluster.  Create it if it does not exist."""
     session = Session.connect(cluster, "postgres", "postgres", engine=lambda: engine)
     if (name,) not in Database(session).rows("SELECT datname FROM pg_database"):
         Database(session).run(f"CREATE DATABASE {name}")

@@ -45,7 +45,7 @@ class S3:
         return f"http://127.0.0.1:{self.proxy.port}"
 
     def location(self, name: str, scheme: str = "s3") -> str:
-        """Where a table is."""
+        """Return the location of a table."""
         return f"{scheme}://{self.bucket}/{name}"
 
     def write(self, name: str, ids: Sequence[int], values: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ def s3(s3_server: Proxy, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 def made_bucket(server: Proxy) -> S3:
-    """A new bucket."""
+    """Return a new bucket."""
     found = S3(f"lake{next(_numbers)}", server)
     found.files().create_dir(found.bucket)
     return found

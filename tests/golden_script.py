@@ -12,14 +12,14 @@ from replctl.session import Session
 
 @dataclass(frozen=True)
 class Step:
-    """A statement with the lines that PostgreSQL answered with."""
+    """A statement with the lines of PostgreSQL's answer."""
 
     statement: str
     answer: tuple[str, ...]
 
 
 def steps_of(path: Path) -> list[Step]:
-    """The steps of a file NAME.out."""
+    """Return the steps of a file NAME.out."""
     steps = []
     for block in path.read_text(encoding="utf-8").split("\n> "):
         lines = block.removeprefix("> ").rstrip("\n").split("\n")
@@ -30,7 +30,8 @@ def steps_of(path: Path) -> list[Step]:
 
 
 def differences(session: Session, path: Path) -> list[str]:
-    """The statements of a file NAME.out that replctl answers otherwise, each with both answers."""
+    """Return the statements of a file NAME.out to which replctl gives a different answer, each with
+    both answers."""
     found = []
     for step in steps_of(path):
         answer = answer_of(session, step.statement)
@@ -41,7 +42,7 @@ def differences(session: Session, path: Path) -> list[str]:
 
 
 def answer_of(session: Session, statement: str) -> tuple[str, ...]:
-    """Return what replctl answers to a statement, in the form of the golden files."""
+    """Return the answer of replctl to a statement, in the form of the golden files."""
     lines: list[str] = []
     session.on_notice = lambda notice: lines.extend(
         shown(f"{notice.severity} {notice.sqlstate}", notice)
@@ -58,7 +59,7 @@ def answer_of(session: Session, statement: str) -> tuple[str, ...]:
 
 
 def shown(head: str, report: Notice | PostgresError, *, with_context: bool = False) -> list[str]:
-    """A notice or an error in the form of the golden files, behind `head`."""
+    """Return a notice or an error in the form of the golden files, after `head`."""
     place = f" @{report.position}" if report.position >= 0 else ""
     parts = [("DETAIL", report.detail), ("HINT", report.hint)]
     if with_context:

@@ -88,7 +88,7 @@ _NAME_BYTES = 63
 
 
 def _joined() -> dict[str, str]:
-    """All texts in few names, so that a test that is slow for each name has them all."""
+    """Return all texts in a few names, for tests that are slow for each name."""
     names = {label: HOSTILE[label] for label in _ALONE}
     joined = ""
     for label, text in HOSTILE.items():

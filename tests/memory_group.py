@@ -19,8 +19,8 @@ _GROUPS = (
 
 @contextmanager
 def memory_group(limit: int) -> Iterator[list[str] | None]:
-    """Give what puts a command into a control group of its own, while the block runs; None if this
-    user, or this system, can make none.
+    """Yield the start of a command line that puts a command into a control group.  Yield None if
+    this user or this system can create no group.
 
     Args:
         limit: bytes of memory.

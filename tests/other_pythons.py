@@ -13,8 +13,8 @@ RELEASES = ("3.11", "3.12", "3.13", "3.14")
 
 
 def find_python(release: str) -> str | None:
-    """Return a Python of a release, 3.13 say: one on PATH, else one of pyenv's; None if there is
-    none that runs."""
+    """Return a Python of a release, such as 3.13: one on PATH, else one of pyenv.  Return None if
+    no such Python runs."""
     for program in _candidates(release):
         print_release = "import sys; print('%d.%d' % sys.version_info[:2])"
         done = subprocess.run(

@@ -88,7 +88,7 @@ class OwnedLake:
         return {failure.subscription: failure for failure in self.target.sync()}
 
     def rows(self, tables: Iterable[OwnedTable]) -> dict[Path, list[Row]]:
-        """Return what plain Spark reads of tables, by their places."""
+        """Return the rows that plain Spark reads from tables, by their locations."""
         found: dict[Path, list[Row]] = {table.location: [] for table in tables}
         queries = [
             f"SELECT '{place}', CAST(id AS STRING), v, CAST(n AS STRING) FROM delta.`{place}`"

@@ -96,14 +96,14 @@ class OwnedTable:
         return DeltaTable(str(self.location))
 
     def update(self, value: str, rows: str) -> None:
-        """Set v = value in rows; by delta-rs if it can write the table."""
+        """Set v = value in rows, with delta-rs if it can write the table."""
         try:
             self.delta.update(updates={"v": f"'{value}'"}, predicate=rows)
         except DeltaError:
             self.run(f"UPDATE {{t}} SET v = '{value}' WHERE {rows}")
 
     def delete(self, rows: str) -> None:
-        """Delete rows; by delta-rs if it can write the table."""
+        """Delete rows, with delta-rs if it can write the table."""
         try:
             self.delta.delete(rows)
         except DeltaError:
@@ -125,7 +125,7 @@ class OwnedTable:
             (self.log / f".{path.name}.crc").unlink(missing_ok=True)
 
     def remove_data(self, *, is_active: bool) -> None:
-        """Remove the data files that the newest version has, or all others."""
+        """Remove the data files of the newest version, or all others."""
         names = {Path(name).name for name in self.delta.file_uris()}
         for path in self.location.rglob("*.parquet"):
             if path.parent != self.log and (path.name in names) == is_active:

@@ -32,7 +32,7 @@ class Commands:
     options: tuple[str, ...] = ()
 
     def run(self, *arguments: str, kill_at: str = "") -> tuple[int, str, str]:
-        """Exit code, stdout and stderr."""
+        """Run a command, and return its exit code, stdout and stderr."""
         environment = {
             **os.environ,
             **ACCOUNT,
@@ -55,19 +55,19 @@ class Commands:
         return done.returncode, done.stdout, done.stderr
 
     def script(self, database: str, *statements: str) -> str:
-        """What statements answer, none of which fails."""
+        """Return the answers of statements, which must not fail."""
         arguments = [word for statement in statements for word in ("-c", statement)]
         code, answer, told = self.run("-d", database, "-v", "ON_ERROR_STOP=1", *arguments)
         assert code == 0, told
         return answer
 
     def sync(self, kill_at: str = "") -> tuple[int, str]:
-        """Exit code and stderr of a sync."""
+        """Run a sync, and return its exit code and stderr."""
         code, _answer, told = self.run("-d", "copy", "-c", r"\sync", kill_at=kill_at)
         return code, told
 
     def write(self, *ids: int) -> None:
-        """The owner appends rows."""
+        """Append rows as the owner does."""
         rows = pa.table({"id": pa.array(ids, pa.int32()), "v": [f"row {i}" for i in ids]})
         properties = {"delta.enableChangeDataFeed": "true"}
         write_deltalake(

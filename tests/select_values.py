@@ -63,5 +63,5 @@ def _selected(
 
 
 def is_same(expected: str, actual: str) -> bool:
-    """Return whether a row's result is the server's, which has no message."""
+    """Return whether a row's result equals that of the server, which has no message."""
     return actual == expected or (expected.startswith("!") and actual.startswith(f"{expected} "))

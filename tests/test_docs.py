@@ -58,7 +58,7 @@ def test_pages_that_follow_from_the_code_are_current() -> None:
 
 @pytest.mark.parametrize("text", _statements())
 def test_sql_of_the_pages_is_sql_of_replctl(text: str) -> None:
-    """Lines of psql are left out."""
+    """The test leaves out lines of psql."""
     parse("".join(line for line in text.splitlines(True) if not line.startswith("\\")))
 
 
@@ -100,7 +100,7 @@ def test_commands_of_a_page_have_the_options_that_it_names(page: Path) -> None:
 
 
 def test_views_of_the_page_can_be_read(session: Session) -> None:
-    """All others are refused."""
+    """replctl refuses all others."""
     page = (_DOCS / "reference" / "views.md").read_text("utf-8")
     listed = {*re.findall(r"^### (\w+)$", page, re.MULTILINE)}
     catalog, information = page.split("## information_schema")

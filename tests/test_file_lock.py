@@ -58,7 +58,7 @@ finally:
 
 @pytest.fixture
 def stopped() -> Iterator[Callable[[Path], int]]:
-    """Lock a file in a process that is stopped then; its number."""
+    """Lock a file in a process, suspend the process, and return its number."""
     processes = []
 
     def lock(path: Path) -> int:
@@ -89,7 +89,7 @@ def test_a_lock_has_one_holder(tmp_path: Path) -> None:
 
 
 def test_a_lock_whose_file_is_removed_during_the_wait(tmp_path: Path) -> None:
-    """The next holder locks the file that others find under the name."""
+    """The next holder locks the file that others find under this name."""
     path = tmp_path / "a.lock"
     with ThreadPoolExecutor(1) as pool, ExitStack() as second:
         with locked(path, 0):

@@ -303,7 +303,7 @@ def nodes_with_hints() -> Iterator[tuple[Path, ast.AST]]:
 
 
 def _found() -> Iterator[tuple[str, str]]:
-    """The HINTs of the code, each with where it is."""
+    """Return the HINTs of the code, each with its place."""
     for module, node in nodes_with_hints():
         values: list[ast.expr] = []
         if isinstance(node, ast.Call):

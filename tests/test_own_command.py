@@ -81,7 +81,7 @@ def _texts(path: Path) -> list[str]:
 
 
 def test_no_text_names_a_command_in_another_way() -> None:
-    """It would act on whatever cluster is the default one."""
+    """Such a command would act on the default cluster."""
     found = {
         f"{path.relative_to(_CODE)}: {text}"
         for path in _CODE.rglob("*.py")
@@ -96,7 +96,7 @@ def test_no_text_names_a_command_in_another_way() -> None:
 
 @pytest.fixture
 def elsewhere(psql: Psql, tmp_path: Path) -> Path:
-    """The directory of a cluster that has to be named."""
+    """The directory of a cluster that commands must name."""
     assert psql("-X", "-c", "SELECT 1").exit_code == 0
     directory = tmp_path / "it's $HOME"
     open_cluster(directory).close()
@@ -160,7 +160,7 @@ def _lose_slots(cluster: Cluster, table: str) -> None:
 
 
 def test_a_subscription_whose_slot_is_lost(psql: Psql, elsewhere: Path) -> None:
-    """A plan names the command whose error has the statement."""
+    """The plan names the command whose error has the statement."""
     cluster = open_cluster(elsewhere)
     publisher = Database(Session.connect(cluster, "postgres", "postgres"))
     publisher.run("CREATE DATABASE sub")

@@ -45,7 +45,7 @@ def test_a_readme_names_files_that_are_there(readme: Path) -> None:
 
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
-    """Those of docs/ are checked when .ci/check builds the site."""
+    """.ci/check checks the links of docs/ when it builds the site."""
     links = _LINK.findall(page.read_text("utf-8"))
     assert [path for path in links if not (page.parent / path).exists()] == []
 

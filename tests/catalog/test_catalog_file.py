@@ -25,7 +25,7 @@ _CATALOG, _WAL = "catalog.db", "catalog.db-wal"
 
 
 def run(home: Path, *statements: str) -> list[tuple[object, ...]]:
-    """The rows of the last statement."""
+    """Return the rows of the last statement."""
     with closing(open_cluster(home)) as cluster:
         session = Session.connect(cluster, "postgres", "postgres")
         results = [result for statement in statements for result in execute(session, statement)]
@@ -34,7 +34,7 @@ def run(home: Path, *statements: str) -> list[tuple[object, ...]]:
 
 
 def crash_after(home: Path, *statements: str) -> None:
-    """Run statements in a process that is killed: its -wal is left over."""
+    """Run statements in a process that is killed, so that its -wal remains."""
     code = (
         "import os, sys; from replctl.catalog.open_cluster import open_cluster;"
         " from replctl.execute import execute; from replctl.session import Session;"
@@ -176,7 +176,7 @@ def test_a_connection_that_is_closed_replaces_nothing(cluster: Cluster) -> None:
 
 
 def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster: Cluster) -> None:
-    """A subscriber asks for its publisher's again in each round."""
+    """A subscriber opens its publisher's catalog again in each round."""
     home, backup = tmp_path / "other", tmp_path / "backup.db"
     run(home, *tables("a", 1))
     shutil.copy(home / _CATALOG, backup)
@@ -226,7 +226,7 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
 
 
 def _pages(wal: bytes) -> dict[int, bytes]:
-    """The newest pages of a -wal whose transactions are all complete, by their numbers."""
+    """Return the newest pages of a -wal with complete transactions, by their numbers."""
     size = int.from_bytes(wal[8:12], "big")
     found = {}
     for start in range(32, len(wal) - size - 23, size + 24):
@@ -237,7 +237,7 @@ def _pages(wal: bytes) -> dict[int, bytes]:
 
 
 def test_a_crash_amid_a_checkpoint_is_opened(tmp_path: Path) -> None:
-    """A checkpoint writes the pages in their order; they are all in the -wal."""
+    """A checkpoint writes the pages in order.  The -wal has all of them."""
     home = tmp_path / "home"
     run(home, *tables("a", 30))
     for round_ in range(2):

@@ -15,7 +15,7 @@ _TABLE = 16400
 
 
 def _committed(cluster: Cluster, *versions: int) -> int:
-    """Versions of one transaction; its commit LSN."""
+    """Commit versions in one transaction, and return its LSN."""
     with cluster.write(POSTGRES_DATABASE) as catalog:
         xid = begin_transaction(catalog.connection, catalog.database_oid, cluster.backend)
         for version in versions:
@@ -58,7 +58,7 @@ def test_entries_that_were_removed_are_not_missed(cluster: Cluster, later: tuple
 
 
 def test_the_file_gets_smaller(cluster: Cluster) -> None:
-    """Pages without rows go back to the system."""
+    """SQLite returns pages without rows to the system."""
     for _ in range(5):
         lsn = _committed(cluster, *range(300))
     before = _pages(cluster)

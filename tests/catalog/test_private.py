@@ -19,7 +19,7 @@ from replctl.session import Session
 
 
 def modes(directory: Path) -> dict[str, int]:
-    """The modes of a cluster's directory and of all that is in it but locks, by name."""
+    """Return the modes of a cluster's directory and of everything in it except locks, by name."""
     found = {".": stat.S_IMODE(directory.stat().st_mode)}
     for path in directory.rglob("*"):
         if path.parent.name != "lock" and path.suffix != ".lock":

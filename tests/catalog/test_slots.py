@@ -51,7 +51,7 @@ def test_a_temporary_slot_is_its_session_s_alone(session: Session, other: Sessio
 def test_no_more_is_decoded_than_is_wanted(
     session: Session, monkeypatch: pytest.MonkeyPatch, wanted: int, decoded: list[int]
 ) -> None:
-    """A transaction is three rows here, and is at least one."""
+    """A transaction has three rows here.  At least one transaction is decoded."""
     read: list[int] = []
 
     def seen(batch: Any) -> Iterator[DecodedTransaction]:

@@ -110,7 +110,7 @@ def test_every_table_of_the_catalog_follows(primary: Database, standby: Database
 
 
 def _dump(database: Database) -> list[tuple[object, ...]]:
-    """All rows but those of slots and of pg_control."""
+    """Return all rows except those of slots and of pg_control."""
     found: list[tuple[object, ...]] = []
     with database.session.cluster.begin(write=False) as connection:
         tables = connection.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type = 'table'")
@@ -389,7 +389,7 @@ def test_one_standby_of_several_is_promoted(
     ],
 )
 def test_commands_that_are_killed(psql: Psql, tmp_path: Path, command: str, point: str) -> None:
-    """Whatever has died where, the commands end when they are repeated; nothing is lost."""
+    """Wherever a process died, the repeated command ends, and nothing is lost."""
     home = str(tmp_path / "standby")
     psql("-X", "-c", "CREATE TABLE t (a int)")
     for name in ("create", "sync", "promote"):
@@ -433,7 +433,7 @@ def test_promotion_waits_for_writers(primary: Database, standby: Database) -> No
 
 
 def _commit(location: str, version: int, metadata: str) -> None:
-    """Write a commit of rows as the primary does: Delta's log alone."""
+    """Write a commit with rows as the primary does, but only into Delta's log."""
     folder = Path(location) / "_delta_log"
     folder.mkdir(parents=True, exist_ok=True)
     actions: list[dict[str, object]] = [{"commitInfo": {"userMetadata": metadata, "timestamp": 1}}]
@@ -450,7 +450,7 @@ def _commit(location: str, version: int, metadata: str) -> None:
 
 
 def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Database) -> None:
-    """What the tables tell: t has a whole transaction more, u half of one."""
+    """In the tables, t has one more whole transaction, and u has half of one."""
     primary.run("CREATE TABLE u (b int)")
     receive(standby.session.cluster)
     old, new = primary.session.cluster, standby.session.cluster
@@ -493,8 +493,7 @@ def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Dat
 def test_promotion_without_the_primary_s_tables(
     primary: Database, standby: Database, psql: Psql
 ) -> None:
-    """Tables lie in the primary's directory unless LOCATION says otherwise, and are lost with
-    it."""
+    """Without LOCATION, the tables are in the primary's directory, and are lost with it."""
     primary.run("CREATE TABLE never_written (a int)")
     ((location, oid),) = primary.rows("SELECT pg_relation_filepath('t'), 't'::regclass::oid")
     assert location is not None

@@ -60,7 +60,7 @@ cluster.close()
 
 
 class NewProgram:
-    """The program that has one more migration."""
+    """A program with one more migration."""
 
     def __init__(self, path: Path) -> None:
         self._migrations = path / "migrations"
@@ -71,7 +71,7 @@ class NewProgram:
         (self._migrations / "versions" / "second.py").write_text(_SECOND)
 
     def start(self, home: Path, number: int = 1, point: str = "") -> subprocess.Popen[str]:
-        """Let it open a home and make a table."""
+        """Let the program open a home and create a table."""
         arguments = [str(home), str(self._migrations), _NEW, f"CREATE TABLE new{number} (x int)"]
         return subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, *arguments],
@@ -82,7 +82,7 @@ class NewProgram:
         )
 
     def run(self, home: Path, number: int = 1, point: str = "") -> tuple[int, str, str]:
-        """As `start`; the exit code, and what it said."""
+        """Run `start`, and return the exit code and the output."""
         with self.start(home, number, point) as program:
             said, complaint = program.communicate(timeout=120)
         return program.returncode, said.strip(), complaint.strip()

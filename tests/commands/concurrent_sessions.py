@@ -48,7 +48,7 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class Event:
-    """A statement about a name: what it wanted, whether it got it, and when."""
+    """A statement about a name: its effect, its success, and its time."""
 
     name: str
     is_create: bool
@@ -167,7 +167,7 @@ class Worker:
         self.history.numbers += [int(str(value)) for (value,) in rows]
 
     def _pair(self) -> None:
-        """Two tables are made, or dropped, at one moment."""
+        """Create or drop two tables in one transaction."""
         number = self._random.randrange(PAIRS)
         words = self._random.choice(("CREATE TABLE {} (a int)", "DROP TABLE {}"))
         self._block([words.format(f"pair_{number}_{half}") for half in "ab"], "COMMIT")
@@ -201,7 +201,7 @@ class Worker:
         )
 
     def _query(self) -> None:
-        """Queries that see the catalogs as of one moment."""
+        """Run queries that see the catalogs at one moment."""
         number = self._random.randrange(PAIRS)
         halves = self._rows(
             f"SELECT count(*) FROM pg_class WHERE relname IN ('pair_{number}_a', 'pair_{number}_b')"
@@ -238,7 +238,7 @@ class Worker:
         return rows
 
     def _execute(self, statement: str, also: Iterable[str] = ()) -> str:
-        """The statement's SQLSTATE."""
+        """Run a statement, and return its SQLSTATE."""
         self.history.statements += 1
         try:
             for _result in execute(self._session, statement):
@@ -257,7 +257,7 @@ def work(home: Path, number: int, seed: int, seconds: float) -> History:
 
 
 def unexplained(histories: list[History], there: set[str]) -> list[str]:
-    """The names whose events no order explains that ends with those in `there`."""
+    """Return the names whose events no order explains that ends with those in `there`."""
     by_name: dict[str, list[list[Event]]] = defaultdict(list)
     for history in histories:
         own: dict[str, list[Event]] = defaultdict(list)

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.spark
 
 
 class Schema:
-    """A schema of spark_catalog, with tables that somebody else makes."""
+    """A schema of spark_catalog, with tables of another program."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self.engine, self.folder, self.name = engine, folder, f"s{secrets.token_hex(4)}"
         engine.run(f"CREATE SCHEMA {self.name}")
 
     def make(self, table: str, place: str, rows: str = "1, 'a'") -> Path:
-        """Make a Delta table at a place, with a name."""
+        """Create a Delta table at a location, with a name."""
         folder = self.folder / place
         self.engine.run(
             f"CREATE TABLE {self.name}.{table} (id INT, v STRING) USING delta LOCATION '{folder}'"
@@ -165,7 +165,7 @@ def test_a_name_that_leads_elsewhere_stops_its_table(
 
 
 def replace_session(database: Database) -> Session:
-    """Return another session of a database: it has not asked for a name yet."""
+    """Return a new session of a database, which has not looked up a name yet."""
     session = database.session
     return session.in_database(session.database_oid)
 
@@ -258,7 +258,7 @@ def test_a_registration_of_a_transaction_that_is_rolled_back(
 def test_the_next_write_registers_what_was_interrupted(
     spark_session: Session, schema: Schema, place: str
 ) -> None:
-    """The process may end before the table is registered, and before that is noted."""
+    """The process may end before the table is registered, and before the catalog records this."""
     database, name = Database(spark_session), f"{schema.name}.t"
     database.run(f"CREATE TABLE t (id int) WITH (catalog_table = '{name}')")
 

@@ -73,7 +73,7 @@ def _names_there(catalog: Catalog) -> set[str]:
 
 
 def _check_consistency(catalog: Catalog) -> None:
-    """Everything refers to what is there, once, and nothing is left of transactions."""
+    """Check that the catalogs refer only to existing objects, and contain no open transactions."""
     relations = {row.oid for row in catalog.select(schema.pg_class)}
     schemas = {row.oid for row in catalog.select(schema.pg_namespace)}
     publications = {row.oid for row in catalog.select(schema.pg_publication)}

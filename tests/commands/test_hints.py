@@ -27,7 +27,7 @@ def _run(session: Session, statement: str) -> None:
 
 
 def _hint(session: Session, statement: str) -> str:
-    """Return the hint of a statement that is refused."""
+    """Return the HINT of a statement that fails."""
     with pytest.raises(PostgresError) as raised:
         _run(session, statement)
     assert raised.value.hint is not None

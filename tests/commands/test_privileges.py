@@ -37,7 +37,7 @@ def prepared(
 
 
 def answer(session: Session, role: str, statement: str) -> str:
-    """`ok`, or the SQLSTATE; who comes so far as to need Spark has passed all checks."""
+    """Return `ok`, or the SQLSTATE.  A statement that asks for Spark has passed all checks."""
     list(execute(session, "BEGIN"))
     try:
         list(execute(session, f"SET LOCAL ROLE {role}"))
@@ -80,8 +80,8 @@ def chosen(rights: dict[str, str], number: int) -> list[str]:
 
 
 def test_statistics_of_others_are_masked(session: Session) -> None:
-    """As pg_stat_get_wal_senders() and pg_stat_get_activity() do: they need a walsender, which the
-    tables do not have."""
+    """pg_stat_get_wal_senders() and pg_stat_get_activity() mask them.  A golden script cannot test
+    this, because it has no walsender."""
     for statement in (
         "CREATE ROLE nobody; CREATE ROLE sender REPLICATION; CREATE ROLE stats",
         "GRANT pg_read_all_stats TO stats",

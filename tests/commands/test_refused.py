@@ -57,7 +57,8 @@ def test_a_collation_of_a_user_is_no_regcollation(session: Session) -> None:
 def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
     session: Session, sent: str, *, is_refused: bool
 ) -> None:
-    """It is decoded as DELETE and INSERT, which a publication of UPDATE alone would not send."""
+    """replctl decodes it as DELETE and INSERT.  A publication of only UPDATE would not send
+    these."""
     for statement in (
         "create table t (a int, b float8)",
         "alter table t replica identity full",
@@ -94,7 +95,7 @@ def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
 def test_calls_of_the_session_that_are_not_exact_are_refused(
     session: Session, statement: str, message: str
 ) -> None:
-    """Spark runs such queries, which the session has not: they are refused before."""
+    """Spark would run such queries, and does not know the session.  replctl refuses them first."""
     list(execute(session, "create table t (a bigint)"))
     list(execute(session, "create sequence s"))
     with pytest.raises(FeatureNotSupported, match=message):

@@ -131,7 +131,7 @@ def test_lock_timeout_ends_the_wait_for_a_table(cluster: Cluster) -> None:
 
 
 def test_workers_and_walsenders_have_their_limits(cluster: Cluster) -> None:
-    """They count processes; what this one holds already is not in its way."""
+    """The limits count processes.  A process does not count itself."""
     claim_worker(cluster, 1, "s", maximum=1)
     claim_walsender(cluster, Walsender("s", "1/1", "s", 10), maximum=1)
     other = open_cluster(cluster.path)

@@ -17,7 +17,7 @@ from replctl.session import Session
 
 
 def _run(session: Session, text: str) -> list[list[str | None]]:
-    """The rows of the last statement."""
+    """Return the rows of the last statement."""
     rows: list[list[str | None]] = []
     for result in execute(session, text):
         rows = [list(row) for row in result.rows]

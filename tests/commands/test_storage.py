@@ -34,7 +34,7 @@ from replctl.session import Session
 
 
 def _run(session: Session, *statements: str) -> list[list[str | None]]:
-    """The rows of the last statement."""
+    """Return the rows of the last statement."""
     rows: list[list[str | None]] = []
     for statement in statements:
         for result in execute(session, statement):
@@ -164,12 +164,12 @@ class _Engine:
 
 
 def _set_properties(_engine: object, location: str, properties: dict[str, str]) -> None:
-    """Do without Spark what its job does."""
+    """Set properties as Spark's job does, without Spark."""
     DeltaTable(location).alter.set_table_properties(properties)
 
 
 def _with_engine(session: Session, engine: _Engine) -> list[str]:
-    """Return what is reported from now on."""
+    """Use an engine from now on, and return the later reports."""
     session.engine = lambda: cast(Any, engine)
     told: list[str] = []
     session.on_notice = lambda notice: told.append(f"{notice.severity}: {notice.message}")
@@ -203,7 +203,7 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
 
 
 def _contents(location: str) -> dict[str, tuple[int, bytes]]:
-    """Name, time and content of each file."""
+    """Return the name, time and content of each file."""
     return {
         str(path): (path.stat().st_mtime_ns, path.read_bytes())
         for path in Path(location).rglob("*")
@@ -430,7 +430,7 @@ _MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
 
 def _key_ranges(location: Path) -> list[tuple[int, int]]:
-    """Of the files that the newest version has added, the smallest and the largest id."""
+    """Return the smallest and the largest id of each file that the newest version has added."""
     entry = max((location / "_delta_log").glob("*.json"))
     actions = [json.loads(line) for line in entry.read_text("utf-8").splitlines()]
     stats = [json.loads(action["add"]["stats"]) for action in actions if "add" in action]

@@ -25,7 +25,7 @@ _TABLES = """
 
 
 def _answer(session: Session, statement: str) -> list[str]:
-    """What a statement answers: notices, an error, rows, a tag."""
+    """Return the answer of a statement: notices, an error, rows, a tag."""
     return list(answer_of(session, statement))
 
 
@@ -64,7 +64,7 @@ _CREATE = "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
 
 
 def _members(session: Session) -> dict[str, str]:
-    """The tables of the subscription s, and their states."""
+    """Return the tables of the subscription s, and their states."""
     with session.read() as catalog:
         found = find_subscription(catalog, "s")
         assert found is not None

@@ -41,7 +41,7 @@ class SmallDisk:
         (self.path / "filler").unlink()
 
     def files(self) -> set[Path]:
-        """All files of tables."""
+        """Return all files of tables."""
         return {path for path in self.path.rglob("*") if path.is_file()} - {self.path / "filler"}
 
 
@@ -56,13 +56,13 @@ class Disk(SmallDisk):
         self._small = 0
 
     def insert(self) -> None:
-        """A small statement, that the disk has room for."""
+        """Run a small INSERT, for which the disk has room."""
         self._small += 1
         self.database.run(f"insert into u values ({self._small})")
         assert self.database.rows("select count(*) from u") == [(str(self._small + 1),)]
 
     def stray_files(self) -> set[str]:
-        """The data files that no log names, and unfinished ones of logs."""
+        """Return the data files that no log names, and unfinished files of logs."""
         files = [path for path in (self.path / "home/base").rglob("*") if path.is_file()]
         logs = [path for path in files if path.parent.name == "_delta_log"]
         named = set(re.findall(r"(?:part|cdc)-[\w.-]+\.parquet", "".join(map(_text, logs))))
@@ -126,8 +126,8 @@ def test_a_full_disk_leaves_nothing_of_copy_and_apply(disk: Disk, publisher: Dat
 def test_a_full_disk_elsewhere_fills_with_no_more_files(
     place: Path, publisher: Database, subscriber: Database
 ) -> None:
-    """Of a table with a LOCATION nothing is removed: the first attempt may leave what it has
-    written, the next ones leave nothing."""
+    """replctl removes no files of a table with a LOCATION.  The first attempt may leave files, and
+    the next ones leave none."""
     disk = SmallDisk(place)
     publisher.run("create table t (id int primary key, v text); create publication p for table t")
     subscriber.run(

@@ -97,11 +97,11 @@ class Command:
         return done.returncode, done.stdout
 
     def sync(self, kill_at: str = "") -> int:
-        """`\\sync`; its exit code."""
+        """Run `\\sync`, and return its exit code."""
         return self.run("-c", r"\sync", kill_at=kill_at)[0]
 
     def answers(self, database: str) -> str:
-        """Return what the tables of a database hold."""
+        """Return the rows of the tables of a database."""
         return self.run("-d", database, "-A", "-t", "-c", _ROWS)[1]
 
     def rows_of_parted(self, database: str) -> str:
@@ -133,7 +133,8 @@ def _points(kind: str) -> list[str]:
 
 
 def _killed_at_each(command: Command, points: Sequence[str]) -> None:
-    """Syncs, each of which goes on where the one before was killed, and is killed further on."""
+    """Run syncs.  Each continues where the previous one was killed, and is killed at a later
+    point."""
     for point in points:
         assert command.sync(kill_at=point) == -signal.SIGKILL, point
 
@@ -179,7 +180,7 @@ def test_a_copy_into_a_table_with_rows_survives(
 
 @pytest.fixture(scope="module")
 def subscribed(command: Command) -> Command:
-    """The same, with a subscription whose copy was killed at each point; no test drops it."""
+    """The same, with a subscription whose copy was killed at each point.  No test drops it."""
     command.run(
         "-d",
         "test_sub",
@@ -305,7 +306,8 @@ def test_a_statement_is_done_as_a_whole_or_not_at_all(command: Command) -> None:
 
 
 def test_few_rows_are_written_as_a_whole_or_not_at_all(command: Command) -> None:
-    """replctl writes them without Spark.  A statement that is one commit is done with it."""
+    """replctl writes them without Spark.  A statement with one commit is complete after the
+    commit."""
     before = command.answers("test_pub")
     touch = "INSERT INTO {0} VALUES (-1, 'new');\nDELETE FROM {0} WHERE {1} = -1;\n"
     for statement, table, key, points in (

@@ -28,7 +28,11 @@ _BATCH = 500
 
 
 def main() -> int:
-    """The exit code: 1 if there is a difference."""
+    """Run the command.
+
+    Returns:
+        the exit code: 1 if there is a difference.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
     parser.add_argument("--expressions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

@@ -32,7 +32,8 @@ _ENVIRONMENT = BuiltinEnvironment()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the two disagree: `what` is text, check or the way of evaluation; `row` its number."""
+    """A difference of the two sides.  `what` is text, check or the way of evaluation, and `row` is
+    the number of the row."""
 
     what: str
     expression: str
@@ -52,7 +53,7 @@ class Replctl:
         return RelationScope(TABLE, self.columns, "record", "public")
 
     def row_filter(self, expression: str) -> Verdict:
-        """As Server.row_filter."""
+        """Do the same as Server.row_filter."""
         start = f"CREATE PUBLICATION p FOR TABLE {TABLE} WHERE ("
         try:
             statement = parse_statement(f"{start}{expression})")
@@ -65,7 +66,7 @@ class Replctl:
             return _said(error, len(start))
 
     def check(self, expression: str) -> tuple[Verdict, nodes.Expr | None]:
-        """As Server.check, and the expression with its type."""
+        """Do the same as Server.check, and also return the typed expression."""
         start = "SELECT (("
         try:
             statement = parse_statement(f"{start}{expression}) IS NULL)")
@@ -123,7 +124,7 @@ class Comparison:
         ]
 
     def texts(self, expressions: Iterable[str]) -> list[Evaluated]:
-        """Compare texts and errors; the expressions that have values."""
+        """Compare texts and errors, and return the expressions with values."""
         comparable = filter(self.server.is_comparable, expressions)
         return [item for item in map(self._text, comparable) if item is not None]
 
@@ -148,7 +149,7 @@ class Comparison:
         return actual == expected
 
     def supported(self, items: Iterable[Evaluated]) -> list[Evaluated]:
-        """The expressions that are not refused before the first row."""
+        """Return the expressions that replctl does not refuse before the first row."""
         for item in items:
             reason = untranslatable(item.expr)
             if reason is not None:
@@ -156,7 +157,7 @@ class Comparison:
         return [item for item in items if item.expression not in self.refused]
 
     def values_in_python(self, items: Iterable[Evaluated]) -> None:
-        """Compare the values of what Python can compute."""
+        """Compare the values that Python can compute."""
         for item in items:
             self._value_in_python(item)
 

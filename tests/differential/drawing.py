@@ -14,7 +14,7 @@ _TOGETHER = 20  # expressions of one example: what Hypothesis draws one by one r
 
 
 def drawn_table(number: int) -> list[list[str | None]]:
-    """Rows, the same for each number of the seed."""
+    """Return rows, the same for each number of the seed."""
     return list(_drawn(tables(), 3, number)[-1])  # the first example is the simplest one
 
 

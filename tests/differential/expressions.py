@@ -71,7 +71,7 @@ def expressions(draw: st.DrawFn) -> str:
 
 
 class _Drawing:
-    """One expression as it grows."""
+    """Draws one expression."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -129,7 +129,7 @@ class _Drawing:
         return f"{quoted}::{name}"
 
     def _number(self, text: str) -> str:
-        """A numeric constant; what is none there (NaN) stays quoted."""
+        """Return a numeric constant.  A value that is not a number in SQL (NaN) stays quoted."""
         if not re.fullmatch(r"-?\d*\.?\d*(e[-+]?\d+)?", text):
             return _quote(text)
         if text.isdigit() and self._chance(10):
@@ -137,7 +137,7 @@ class _Drawing:
         return f"({text})" if text.startswith("-") and self._chance(80) else text
 
     def _quoted(self, text: str) -> str:
-        """A string constant in one of its spellings."""
+        """Return a string constant in one of its spellings."""
         spelling = self._one_of(["plain", "plain", "plain", "escape", "dollar", "unicode"])
         if spelling == "escape":
             return "E" + _quote(text.replace("\\", "\\\\").replace("\n", "\\n"))

@@ -238,7 +238,7 @@ WORDS = {
 
 @cache
 def forms() -> dict[str, dict[str, list[Form]]]:
-    """By the type of the result, and then by the kind of form, what there is."""
+    """Return the forms by the type of the result and the kind of form."""
     found: dict[str, dict[str, list[Form]]] = {
         name: {"special": [], "operator": [], "function": [], "cast": []} for name in TYPES
     }
@@ -315,7 +315,7 @@ def _casts() -> Iterator[Form]:
 
 @cache
 def type_names(type_: str) -> list[str]:
-    """How a type is written, also with modifiers."""
+    """Return the names of a type, also with modifiers."""
     name = builtin.types()[type_].sql_name
     return [name, *_WITH_MODIFIER.get(type_, [])]
 
@@ -347,7 +347,7 @@ _RANGES = {"int4range": "int4", "numrange": "numeric", "daterange": "date", "tsr
 
 
 def _concrete(types: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """A signature with types instead of polymorphic ones."""
+    """Return a signature with types instead of polymorphic ones."""
     if not any(name.startswith("any") for name in types):
         yield types
         return
@@ -369,7 +369,7 @@ def _concrete(types: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @cache
 def counted() -> dict[str, int]:
-    """How many forms there are of each kind, for reports."""
+    """Return the number of forms of each kind, for reports."""
     counts: dict[str, int] = defaultdict(int)
     for kinds in forms().values():
         for kind, group in kinds.items():

@@ -57,14 +57,14 @@ ROWS = 10
 
 
 def setup_sql() -> str:
-    """Return what makes the empty table; column k numbers its rows."""
+    """Return SQL that creates the empty table.  Column k numbers its rows."""
     declared = ", ".join(f"{name} {declared}" for name, declared, _ in COLUMNS)
     return f"CREATE TABLE {TABLE} (k integer, {declared})"
 
 
 @st.composite
 def tables(draw: Any) -> list[list[str | None]]:
-    """Rows of texts, the first of NULLs."""
+    """Return rows of texts.  The first row has only NULLs."""
     rows: list[list[str | None]] = [["1", *[None] * len(COLUMNS)]]
     for number in range(2, ROWS + 1):
         rows.append([str(number), *(draw(_cell(declared, t)) for _, declared, t in COLUMNS)])
@@ -82,7 +82,7 @@ def _cell(declared: str, type_: str) -> st.SearchStrategy[str | None]:
 
 
 def typed_columns(typmods: list[int]) -> tuple[Column, ...]:
-    """The columns as analysis knows them, with the modifiers that the server gave them."""
+    """Return the typed columns, with the type modifiers of the server."""
     types = ["int4", *(type_ for _, _, type_ in COLUMNS)]
     names = ["k", *(name for name, _, _ in COLUMNS)]
     return tuple(

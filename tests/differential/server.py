@@ -95,7 +95,7 @@ class Server:
 
     @property
     def version(self) -> int:
-        """The major version."""
+        """Return the major version."""
         return self._connection.info.server_version // 10000
 
     def is_comparable(self, expression: str) -> bool:
@@ -111,7 +111,7 @@ class Server:
         return set(builtin.functions()) - {str(row[0]) for row in found}
 
     def typmods(self) -> list[int]:
-        """The modifiers of the table's columns."""
+        """Return the type modifiers of the table's columns."""
         found = self._connection.execute(
             "SELECT atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
             " ORDER BY attnum",
@@ -120,7 +120,7 @@ class Server:
         return [int(str(row[0])) for row in found]
 
     def store(self, rows: Sequence[Sequence[str | None]]) -> list[list[str | None]]:
-        """Make these the table's rows; they come back with their texts in canonical form."""
+        """Replace the table's rows, and return their texts in canonical form."""
         if self.version < _CURRENT:
             rows = [
                 [None if item in ("infinity", "-infinity") else item for item in row]
@@ -137,12 +137,12 @@ class Server:
         return [[None if item is None else str(item) for item in row] for row in found]
 
     def row_filter(self, expression: str) -> Verdict:
-        """An expression as the row filter of a publication."""
+        """Use an expression as the row filter of a publication."""
         printed = "SELECT pg_get_expr(prqual, prrelid) FROM pg_publication_rel"
         return self._tried(_FILTER, expression, ")", printed)
 
     def check(self, expression: str) -> Verdict:
-        """An expression, of any type, in a CHECK constraint."""
+        """Use an expression of any type in a CHECK constraint."""
         printed = (
             "SELECT pg_get_expr(conbin, conrelid) FROM pg_constraint"
             f" WHERE contype = 'c' AND conrelid = 'again.{TABLE}'::regclass"
@@ -150,7 +150,7 @@ class Server:
         return self._tried(_CHECK, expression, ") IS NULL))", printed)
 
     def values(self, expression: str) -> list[str] | None:
-        """Of each row `=text`, `!SQLSTATE` or NULL; None if the server takes too long over it."""
+        """Return for each row `=text`, `!SQLSTATE` or NULL; None if the server takes too long."""
         try:
             row = self._connection.execute("SELECT evaluate(%s)", (expression,)).fetchone()
         except (psycopg.errors.QueryCanceled, psycopg.errors.ProgramLimitExceeded):
@@ -180,7 +180,7 @@ class Server:
 
 @contextmanager
 def connected(conninfo: str) -> Iterator[Server]:
-    """A server, with a fresh database on it."""
+    """Yield a server with a fresh database."""
     with psycopg.connect(conninfo, dbname="postgres", autocommit=True) as admin:
         has_builtin = admin.info.server_version // 10000 >= _CURRENT
         provider = "LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'" if has_builtin else ""

@@ -28,7 +28,7 @@ class _Translated:
     sql: str
 
     def keys(self, *, failing: bool) -> list[int]:
-        """The numbers of the rows for which the server has an error, or none."""
+        """Return the numbers of the rows for which the server has an error, or does not."""
         return [
             number
             for number, result in enumerate(self.item.results, start=1)
@@ -83,7 +83,7 @@ class SparkValues:
             self._note(one.item, number, one.item.results[number - 1], self._failure(one, number))
 
     def _values(self, batch: Sequence[_Translated], *, is_guarded: bool) -> list[list[str]]:
-        """Of each expression the results of the rows, an error as `!`."""
+        """Return the results of the rows for each expression, with `!` for an error."""
         selected, fields = ["c1"], [StagedColumn("c1", "int4")]
         for i, one in enumerate(batch):
             failing = range(1, len(one.item.results) + 1) if is_guarded else one.keys(failing=True)

@@ -51,7 +51,7 @@ class Golden:
 
 
 def golden_lines(topic: str) -> list[Golden]:
-    """The lines of data/TOPIC.tsv."""
+    """Return the lines of data/TOPIC.tsv."""
     text = (DATA / f"{topic}.tsv").read_text(encoding="utf-8")
     rows = csv.reader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     lines = []
@@ -73,7 +73,7 @@ def error_fields(error: PostgresError, start: int) -> tuple[str, str, str | None
 
 
 def filter_expression(expression: str) -> tuple[ast.RawExpr, int]:
-    """A row filter as parsed, and where it begins in its statement."""
+    """Return a parsed row filter, and its start in the statement."""
     start = "CREATE PUBLICATION p FOR TABLE ft WHERE ("
     statement = parse_statement(f"{start}{expression})")
     assert isinstance(statement, ast.CreatePublication)
@@ -84,7 +84,8 @@ def filter_expression(expression: str) -> tuple[ast.RawExpr, int]:
 
 
 def check_expression(expression: str) -> tuple[ast.RawExpr, int]:
-    """`(expression) IS NULL` as parsed, and where the expression begins in its statement."""
+    """Return the parsed `(expression) IS NULL`, and the start of the expression in the
+    statement."""
     start = "SELECT (("
     statement = parse_statement(f"{start}{expression}) IS NULL)")
     assert isinstance(statement, ast.SelectStmt)
@@ -339,7 +340,7 @@ class GoldenDatabase(BuiltinEnvironment):
 
 
 def plain_database() -> tuple[GoldenDatabase, RelationScope]:
-    """Return what setup.sql makes."""
+    """Return the database that setup.sql creates."""
     database = GoldenDatabase()
     columns = [
         ("id", "int4", -1), ("i2", "int2", -1), ("i4", "int4", -1), ("i8", "int8", -1),

@@ -123,7 +123,8 @@ SELECT_TARGETS = [
 
 @pytest.mark.parametrize("text", SELECT_TARGETS)
 def test_printed_target_is_printed_alike(text: str) -> None:
-    """What PostgreSQL prints of a view's column comes out as it went in."""
+    """A column of a view that PostgreSQL has printed stays the same when replctl reads and prints
+    it."""
     raw, _ = check_expression(text)
     analyzer = Analyzer(PLAIN, PLAIN_SCOPE, ExprContext.SELECT_TARGET)
     expr = assign_collations(PLAIN, analyzer.expr(raw))
@@ -242,7 +243,7 @@ def expressions() -> st.SearchStrategy[str]:
 
 
 def analyzed_as_printed(text: str) -> nodes.Expr:
-    """Analysis of a text that was printed: without the IS NULL around it."""
+    """Analyse a printed text, without the IS NULL around it."""
     statement = parse_statement(f"SELECT {text}")
     assert isinstance(statement, ast.SelectStmt)
     (target,) = statement.targets
@@ -254,7 +255,8 @@ def analyzed_as_printed(text: str) -> nodes.Expr:
 @settings(max_examples=150)
 @given(expressions())
 def test_printed_text_means_the_same(text: str) -> None:
-    """Read again, it is the same tree: but casts are written, and `((a OR b) OR c)` is one OR."""
+    """The printed text gives the same tree, except that casts are explicit, and `((a OR b) OR c)`
+    is one OR."""
     try:
         expr = analyzed(text, PLAIN, PLAIN_SCOPE)
     except PostgresError:

@@ -23,7 +23,7 @@ def _of_meta_command(text: str) -> str:
 
 
 def _script() -> str:
-    """Files of every name are written and read; rows that are read are refused."""
+    """Return a script that writes and reads files with every name, and rows that COPY refuses."""
     table = quote_identifier(list(NAMES.values())[-2])
     lines = [f"create table {table} (a int);"]
     for place, name in enumerate(FILES):

@@ -19,7 +19,7 @@ FOLDERS = [name for name in NAMES.values() if "/" not in name and name != ".."]
 
 @pytest.fixture
 def notices(session: Session) -> list[str]:
-    """Return what the session is told."""
+    """Return the notices of the session."""
     told: list[str] = []
     session.on_notice = lambda notice: told.append(f"{notice.message} {notice.detail}")
     return told

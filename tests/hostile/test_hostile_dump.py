@@ -14,7 +14,7 @@ TEXTS = [text for label, text in NAMES.items() if len(text) > 20 or label in ("k
 
 
 def _objects(number: int, text: str) -> str:
-    """Statements that make something of everything with a name."""
+    """Return statements that create an object of every kind with a name."""
     name, string = quote_identifier(text), quote_string(text)
     label, view, index, sequence, column = (
         quote_identifier(text[:40] + suffix) for suffix in ("e", "v", "i", "s", "c")

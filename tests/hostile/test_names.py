@@ -176,7 +176,8 @@ drop table if exists <name>.<name>
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a script: lines that begin with a blank go on with the one before."""
+    """Return the statements of a script.  A line that begins with a blank continues the previous
+    one."""
     return script.strip().replace("\n ", " ").split("\n")
 
 
@@ -192,7 +193,7 @@ def filled(template: str, text: str) -> str:
 def differences(
     session: Session, server: Server, script: str, texts: dict[str, str]
 ) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The statements that replctl answers otherwise than the server, with both answers."""
+    """Return the statements whose answers differ from those of the server, with both answers."""
     found = {}
     for template in statements(script):
         for statement in dict.fromkeys(filled(template, text) for text in texts.values()):

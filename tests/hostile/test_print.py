@@ -22,7 +22,8 @@ TEXTS = [text for text in HOSTILE.values() if "\U0010ffff" not in text]
 
 
 def _script() -> str:
-    """Each text as a variable in every form of quotes, as value, and as title of a column."""
+    """Return a script with each text as a variable in every form of quotes, as a value, and as the
+    title of a column."""
     lines = []
     for text in TEXTS:
         escapes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -55,7 +56,7 @@ def test_hostile_texts_are_printed_as_by_psql(psql: Psql, postgres_server: str) 
 
 
 def _described() -> str:
-    """Objects with every name, and what describes them."""
+    """Return statements that create objects with every name, and commands that describe them."""
     names = [_name(text) for text in NAMES.values() if text in TEXTS]
     lines = ["\\set QUIET 1", "create schema h;", "set search_path = h, public;"]
     for name, text in zip(names, NAMES.values(), strict=False):

@@ -50,12 +50,12 @@ def databases(tmp_path: Path, engine: Engine) -> tuple[Database, Database]:
 
 
 def failures(subscriber: Database) -> list[tuple[str, str | None]]:
-    """Bring the subscription up to date; what went wrong."""
+    """Bring the subscription up to date, and return the failures."""
     return [(found.error.message, found.error.detail) for found in subscriber.sync()]
 
 
 def same(publisher: Database, subscriber: Database, *tables: str) -> None:
-    """Check that targets are as their sources."""
+    """Check that the targets equal their sources."""
     for table in tables:
         query = f"SELECT * FROM {table} ORDER BY id, k"
         assert subscriber.rows(query) == publisher.rows(query), table

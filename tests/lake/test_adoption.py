@@ -26,7 +26,7 @@ _NEWEST = 4
 
 
 def _make(folder: Path) -> None:
-    """Versions 0 to 4, with a checkpoint at 3 and a column that version 2 has added."""
+    """Write versions 0 to 4, with a checkpoint at 3 and a column that version 2 has added."""
     for number in range(4):
         columns = {"id": pa.array([number], pa.int32())}
         columns |= {"more": pa.array(["x"])} if number > 1 else {}
@@ -75,7 +75,8 @@ def _with_an_unfinished_checkpoint(folder: Path) -> None:
 
 
 def _v2(folder: Path) -> pa.Table:
-    """Move the files of the checkpoint into a sidecar; the rows of the checkpoint then."""
+    """Move the files of the checkpoint into a sidecar, and return the remaining rows of the
+    checkpoint."""
     _clean(folder)
     rows = pq.read_table(_checkpoint(folder))
     place = _log(folder) / "_sidecars" / f"{_UUID}.parquet"
@@ -105,7 +106,7 @@ def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nullable(kind: pa.DataType) -> pa.DataType:
-    """The same type, of which every field may be NULL."""
+    """Return the same type with fields that may be NULL."""
     if not pa.types.is_struct(kind):
         return kind
     return pa.struct([pa.field(field.name, _nullable(field.type)) for field in kind])

@@ -21,8 +21,8 @@ _ZONES = ("UTC", "Europe/Zurich", "America/New_York", "Australia/Lord_Howe")
 
 
 def _date_commits(lake: Lake, days: Sequence[float], now: float) -> None:
-    """Let the newest commits of the log have been made at some days, seen from a time, and all
-    others long before."""
+    """Give the newest commits of the log times some days before a moment, and all others a much
+    earlier time."""
     with lake.session.cluster.begin(write=True) as connection:
         long_ago = int((now - 60 * _DAY) * 1_000_000)
         connection.exec_driver_sql(

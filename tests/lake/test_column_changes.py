@@ -114,7 +114,7 @@ def test_which_columns_these_are(
 
 
 def _change_columns(lake: Lake, *fields: dict[str, Any], enters: bool = True) -> int:
-    """Commit a schema to the table as another writer does; its version, which is entered."""
+    """Commit a schema to the table as another writer does, enter the version, and return it."""
     table = DeltaTable(lake.location)
     version = table.version() + 1
     metadata = {
@@ -244,7 +244,8 @@ def test_columns_that_were_renamed_in_versions_that_were_cleaned(lake: Lake, kep
 def test_what_is_undone_is_written_by_the_newest_names(
     lake: Lake, fields: list[dict[str, Any]], name: str | None, *, enters: bool
 ) -> None:
-    """Others have changed columns after the versions to undo, entered or not."""
+    """Other programs changed columns after the versions to undo, and the versions may be entered or
+    not."""
     changed = _change_columns(lake, *fields, enters=enters)
     undone = changed - 1
     column = written_source(_relation(lake), undone, [undone]).column(2)

@@ -80,19 +80,19 @@ def reading(lake: Lake) -> Iterator[tuple[Catalog, Relation]]:
 
 
 def nonce_of(lake: Lake, xid: int, relid: int | None = None) -> str:
-    """A nonce that the catalog knows, for the table or another one."""
+    """Add a nonce for the table, or for another one, to the catalog, and return it."""
     oid = lake.oid if relid is None else relid
     with reading(lake) as (catalog, _relation):
         return make_nonces(catalog.connection, xid, [oid])[oid]
 
 
 def sign(lake: Lake, mark: CommitMark, relid: int | None = None) -> str:
-    """The text of a mark that this cluster signs."""
+    """Return the text of a mark with the signature of this cluster."""
     return commit_log.marked_text(lake.session.cluster, mark, lake.oid if relid is None else relid)
 
 
 def write(lake: Lake, user_metadata: object, txn: dict[str, object] | None = None) -> int:
-    """Write one more version of the table, which adds no row that can be read; its number."""
+    """Write one more version of the table, which adds no readable row, and return its number."""
     newest = latest_version(lake.location)
     assert newest is not None
     actions: list[dict[str, object]] = [
@@ -108,14 +108,14 @@ def write(lake: Lake, user_metadata: object, txn: dict[str, object] | None = Non
 
 
 def own_versions(lake: Lake) -> set[int]:
-    """The versions that are replctl's own."""
+    """Return the versions that are replctl's own."""
     with reading(lake) as (catalog, relation):
         commits = commit_log.commits_since(catalog, lake.session.cluster, relation, 0)
     return {commit.version for commit in commits if commit.mark is not None}
 
 
 def decoded_versions(lake: Lake) -> list[int | None]:
-    """The versions that are entered as changes, after the first."""
+    """Return the versions after the first that are entered as changes."""
     end = lake.enter()
     with reading(lake) as (catalog, _relation):
         entries = entries_between(catalog, 0, end)

@@ -25,7 +25,7 @@ def _commit(lake: Lake, version: int) -> list[dict[str, Any]]:
 
 
 def _append(lake: Lake, *actions: dict[str, Any]) -> int:
-    """Write a version; its number."""
+    """Write a version, and return its number."""
     version = DeltaTable(lake.location).version() + 1
     path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
     info = {"commitInfo": {"timestamp": 1, "operation": "WRITE"}}

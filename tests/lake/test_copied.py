@@ -79,7 +79,7 @@ def location(cluster: Cluster) -> str:
 
 
 def write(lake: Lake, relid: int, place: str, *, is_entered: bool) -> int:
-    """Commit to a table as a transaction of replctl does that is in progress; its number."""
+    """Commit to a table as a transaction of replctl in progress, and return its number."""
     cluster = lake.session.cluster
     with cluster.write(lake.session.database_oid) as catalog:
         xid = catalog.xid
@@ -96,7 +96,7 @@ def write(lake: Lake, relid: int, place: str, *, is_entered: bool) -> int:
 
 
 def mark(cluster: Cluster, relid: int, place: str, said: CommitMark) -> None:
-    """Let the newest commit bear a mark of a cluster."""
+    """Give the newest commit the mark of a cluster."""
     text = signed_text(said, cluster.system_identifier, cluster.signing_key, relid)
     path = Path(place) / "_delta_log" / f"{latest_version(place):020d}.json"
     actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -107,7 +107,7 @@ def mark(cluster: Cluster, relid: int, place: str, said: CommitMark) -> None:
 
 
 def put_elsewhere(lake: Lake, place: Path) -> None:
-    """Let t be a table with a LOCATION."""
+    """Turn t into a table with a LOCATION."""
     shutil.copytree(lake.location, place)
     with lake.session.cluster.begin(write=True) as connection:
         connection.exec_driver_sql(

@@ -124,7 +124,7 @@ def test_what_is_not_known_is_not_written(protocol: dict[str, Any], detail: str)
 def test_statements_write_no_table_whose_protocol_is_not_known(
     session: Session, tmp_path: Path, statement: str, is_later: bool
 ) -> None:
-    """The table asks for it when it is adopted, or its owner makes it ask for it later."""
+    """The table has the requirement when it is adopted, or its owner adds it later."""
     location = tmp_path / "t"
     write_deltalake(location, pa.table({"id": pa.array([1], pa.int32())}))
     adopt = f"create table t using delta location '{location}'"

@@ -46,7 +46,7 @@ def _make(folder: Path, metadata: Any) -> None:
 
 
 def _change(folder: Path, metadata: Any) -> None:
-    """The owner's next version has other metadata."""
+    """Write a version with other metadata as the owner does."""
     log = folder / "_delta_log"
     version = len(list(log.glob("*.json")))
     (log / f"{version:020d}.json").write_text(json.dumps({"metaData": metadata}))

@@ -50,7 +50,7 @@ def chosen_feeds(relation: Relation, versions: list[FeedVersion]) -> tuple[FeedV
 
 
 def _compared(lake: Lake) -> dict[int, bool]:
-    """Version to whether it is to be compared, as the commit log has it."""
+    """Return for each version whether replctl compares it, from the commit log."""
     end = lake.enter()
     with lake.session.read() as catalog:
         entries = entries_between(catalog, 0, end)
@@ -125,7 +125,7 @@ def test_a_feed_whose_files_are_gone(
 
 
 def _commit(lake: Lake, *actions: dict[str, Any]) -> int:
-    """Write a version by hand; its number."""
+    """Write a version by hand, and return its number."""
     version = DeltaTable(lake.location).version() + 1
     path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
     path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
@@ -139,7 +139,7 @@ def _protocol(*features: str) -> dict[str, Any]:
 
 
 def test_a_feed_of_deletion_vectors_that_the_table_may_not_have_any_more(lake: Lake) -> None:
-    """Delta then takes all rows of a file for deleted."""
+    """Delta then treats all rows of a file as deleted."""
     _commit(lake, _protocol("deletionVectors"))
     log = (Path(lake.location) / "_delta_log" / f"{0:020d}.json").read_text()
     (file,) = (found["add"] for found in map(json.loads, log.splitlines()) if "add" in found)

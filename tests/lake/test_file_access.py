@@ -44,7 +44,7 @@ def _delta_table(path: Path, *, has_feed: bool) -> Path:
 
 
 def _answer(session: Session, role: str, statement: str) -> str:
-    """Return `ok`, or the message; who comes so far as to need Spark has passed all checks."""
+    """Return `ok`, or the message.  A statement that asks for Spark has passed all checks."""
     list(execute(session, f"BEGIN; SET LOCAL ROLE {role}"))
     try:
         list(execute(session, statement))

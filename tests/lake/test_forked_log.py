@@ -82,7 +82,7 @@ class Pair:
         return failures[0].error if failures else None
 
     def put_states(self, name: str | None = None, **fields: object) -> None:
-        """Change what is noted of the subscription's tables, all or one."""
+        """Change the recorded state of the subscription's tables, of all or of one."""
         with self.session(self.subscriber) as session, session.write() as catalog:
             for member in subscription_relations(catalog, self._found(session).oid):
                 known = session.environment(catalog).relation_oid(None, name) if name else None
@@ -108,7 +108,7 @@ class Pair:
             yield LakePublisher(there), LakeSubscriber(here, found), found
 
     def position(self) -> LogPosition:
-        """Where the publisher's log is."""
+        """Return the end of the publisher's log."""
         with self.nodes() as (publisher, _subscriber, _subscription):
             lsn = publisher.slots.current_lsn()
             return LogPosition(lsn, publisher.slots.digest_at(lsn))
@@ -200,7 +200,7 @@ def test_a_slot_that_is_newer_than_the_backup_is_made_again(pair: Pair) -> None:
 
 
 def test_a_subscription_that_is_newer_than_the_backup_begins_again(pair: Pair) -> None:
-    """It has copied no rows, so that no position of it is in a log; and its slot is gone."""
+    """It has copied no rows, so no log has its position.  Its slot is also missing."""
     pair.run(pair.publisher, "SELECT pg_drop_replication_slot('s')")
     error = pair.error()
     assert error is not None
@@ -240,7 +240,7 @@ def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:
 
 
 def test_tables_that_the_backup_does_not_publish_leave_the_subscription(pair: Pair) -> None:
-    """Their publications are of an earlier time, too."""
+    """The publications are also those of an earlier time."""
     pair.run(pair.publisher, "ALTER PUBLICATION p DROP TABLE u")
     pair.back_up(pair.publisher)
     pair.run(pair.publisher, "ALTER PUBLICATION p ADD TABLE u")
@@ -294,7 +294,7 @@ def test_a_copy_from_a_lost_state_is_not_finished(pair: Pair) -> None:
 
 
 def test_a_batch_of_lost_changes_is_not_finished(pair: Pair) -> None:
-    """The subscription itself is where the publisher was put back to."""
+    """The position of the subscription itself is in the restored log."""
     assert pair.error() is None
     pair.back_up(pair.publisher)
     start = pair.position()

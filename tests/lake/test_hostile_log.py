@@ -58,7 +58,7 @@ def commit_of(*actions: object) -> bytes:
 
 
 def add(**changed: object) -> bytes:
-    """A commit with a file."""
+    """Return a commit with a file."""
     return commit_of({"commitInfo": _INFO}, {"add": _ADD | changed})
 
 
@@ -140,7 +140,7 @@ _DAMAGES: list[Callable[[Lake], None]] = [
 
 
 def check_broken(lake: Lake) -> None:
-    """Only what needs the table stops; and it can be dropped."""
+    """Check that only work that needs the table stops, and that the table can be dropped."""
     session = lake.session
     session.engine = mock.Mock()  # what reaches it is too late
     sqlstate = check_told(lake, ["XX001", "58030", "58P01", "55000", "0A000", "42501"])
@@ -171,7 +171,7 @@ def check_broken(lake: Lake) -> None:
 
 
 def check_told(lake: Lake, sqlstates: Collection[str]) -> str:
-    """Return what needs the table fails, and tells why; the SQLSTATE."""
+    """Check that work that needs the table fails and names the cause, and return the SQLSTATE."""
     with pytest.raises(PostgresError) as caught:
         lake.enter()
     told = f"{caught.value.message} {caught.value.detail}"
@@ -261,7 +261,7 @@ _MARKS: list[bytes] = [
 
 
 def test_a_hostile_mark_is_another_writer_s(lake: Lake) -> None:
-    """Whatever stands there, its commit is decoded."""
+    """replctl decodes the commit, whatever its mark contains."""
     start = lake.enter()
     for version, mark in enumerate(_MARKS, start=1):
         add_it = json.dumps({"add": _ADD | {"path": f"part-{version}"}}).encode()
@@ -322,7 +322,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+|true|false|[][{}:,\n]')
 
 
 def _hostile(random: Random) -> bytes:
-    """A commit of which some parts are others, are missing, or stand there twice."""
+    """Return a commit with some parts changed, missing, or repeated."""
     parts = _TOKEN.findall(_WHOLE)
     values = [place for place, part in enumerate(parts) if part not in _MARKS_BETWEEN]
     for _ in range(random.choice([1, 1, 1, 2])):
@@ -341,7 +341,7 @@ def _hostile(random: Random) -> bytes:
 
 
 class _Undo(Exception):
-    """Takes back what was entered."""
+    """Undoes the entries in the commit log."""
 
 
 def _check_told(error: PostgresError, content: bytes) -> None:

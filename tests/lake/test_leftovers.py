@@ -37,7 +37,7 @@ def _set_storage(lake: Lake, assignment: str) -> None:
 
 
 def _own(lake: Lake) -> None:
-    """Let the table be one that no other program has written."""
+    """Mark the table as one that no other program has written."""
     _set_storage(lake, "has_foreign = 0")
 
 
@@ -48,7 +48,7 @@ def _nothing() -> None:
 def _fail(
     lake: Lake, error: BaseException, meanwhile: Callable[[], None] = _nothing
 ) -> list[Notice]:
-    """Fail in a write that has put files into the table; what is said."""
+    """Fail in a write that has created files for the table, and return the messages."""
     told: list[Notice] = []
     lake.session.on_notice = told.append
     for path in _OTHERS:
@@ -93,7 +93,7 @@ def test_where_others_write_it_says_what_it_leaves(lake: Lake, reason: str) -> N
 
 
 def test_on_a_full_disk_nothing_is_begun(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt would leave a file more."""
+    """Each attempt would leave one more file."""
 
     def begin() -> bool:
         with removing_leftovers(lake.session, _relations(lake), {}):
@@ -169,7 +169,7 @@ def test_after_a_death_all_is_left_for_a_day(lake: Lake) -> None:
 def test_what_cannot_be_undone_now_is_undone_later(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full: neither the undo nor its postponement can be noted."""
+    """The disk is full, so replctl can record neither the undo nor its delay."""
     session, cluster = lake.session, lake.session.cluster
     with cluster.begin(write=True) as connection:
         xid = begin_transaction(connection, session.database_oid, cluster.backend)

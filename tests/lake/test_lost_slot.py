@@ -39,7 +39,7 @@ def _state(session: Session) -> SubscriptionStatus:
 
 
 def test_a_table_that_no_slot_publishes_loses_none(lake: Lake, cluster: Cluster) -> None:
-    """Its owner cleans it, as Delta allows."""
+    """Its owner may clean it."""
     lake.run("create table other (a int primary key)")
     lake.run("create publication p for table other")
     lake.run("create database sub")
@@ -79,7 +79,7 @@ def test_status_and_wal_status_say_it_before_sync(lake: Lake, subscriber: Sessio
 
 
 def test_files_of_later_changes_are_looked_for_when_their_time_is_over(lake: Lake) -> None:
-    """The first change adds a file that is still there; the second one's are gone."""
+    """The file of the first change exists.  The file of the second change is missing."""
     adopt(lake)
     retentions(lake, "5 days", "30 days")
     lake.enter()

@@ -21,7 +21,7 @@ from replctl.session import Session
 
 
 def table_at(session: Session, name: str, place: object) -> tuple[str, ...]:
-    """Return what is answered to a CREATE TABLE with a LOCATION."""
+    """Return the answer to a CREATE TABLE with a LOCATION."""
     return answer_of(session, f"create table {name} (a int) using delta location '{place}'")
 
 

@@ -44,9 +44,8 @@ _COLUMNS = [
 
 
 def _log(folder: Path) -> dict[str, Any]:
-    """Return the actions of the first version, and its checksum, without what differs for each
-    table.
-    """
+    """Return the actions of the first version and its checksum, without parts that differ between
+    tables."""
     name = "_delta_log/00000000000000000000"
     found: dict[str, Any] = {}
     for line in (folder / f"{name}.json").read_text().splitlines():

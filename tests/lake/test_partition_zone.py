@@ -21,7 +21,7 @@ _ZONED = "2024-07-01T12:00:00.000000Z"
 
 
 def _write(folder: Path, texts: Sequence[str | None], kind: str = "timestamp") -> None:
-    """The next version adds a file for each text of the partition column."""
+    """Write a version that adds a file for each text of the partition column."""
     log = folder / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
     version = len(list(log.glob("*.json")))

@@ -58,7 +58,7 @@ def test_the_operation_says_it(
 
 
 def without_info(lake: Lake) -> str | None:
-    """Return what the newest commit has done, if its writer had not named its operation."""
+    """Return the kind of the newest commit if its writer had not named its operation."""
     version = DeltaTable(lake.location).version()
     path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
     lines = [line for line in path.read_text().splitlines() if "commitInfo" not in json.loads(line)]

@@ -57,7 +57,7 @@ def secrets(session: Session) -> Session:
 
 
 def _detail(session: Session, role: str, table: str, kind: str, supplied: str = "") -> str | None:
-    """The DETAIL of a violation of a kind."""
+    """Return the DETAIL of a violation of a kind."""
     relation = relation_of(session, table)
     tree = {relation.oid: relation}
     values: list[str | None] = ["1", "-2", None, "x" * 65]

@@ -82,7 +82,7 @@ class Node:
     def write(
         self, table: str, origin: str | None, action: str = CHANGE, *, own: bool = True
     ) -> int:
-        """Enter a commit of a table; the end of the log."""
+        """Enter a commit of a table, and return the end of the log."""
         self._version += 1
         with self.session.cluster.write(self.session.database_oid) as catalog:
             oid = self.session.environment(catalog).relation_oid(None, table)

@@ -65,7 +65,7 @@ def test_a_query_sees_nothing_that_is_committed_later(
 def test_a_query_looks_for_versions_once(
     publisher: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite runs the query, after it was translated for Spark."""
+    """SQLite runs the query, after replctl has translated it for Spark."""
     publisher.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
     looks = []
     found = table_read.visible_versions

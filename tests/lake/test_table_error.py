@@ -23,14 +23,14 @@ from replctl.lake.table_error import named
 
 
 def about(path: str, error: PostgresError | None = None) -> PostgresError:
-    """Return what Spark has said about a file."""
+    """Return a message of Spark about a file."""
     error = error or DataCorrupted("Spark could not read a table", detail="some words")
     error.path = path
     return error
 
 
 def data_file(lake: Lake) -> Path:
-    """A file of the newest version."""
+    """Return a file of the newest version."""
     return Path(DeltaTable(lake.location).file_uris()[0])
 
 

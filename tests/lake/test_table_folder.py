@@ -84,7 +84,7 @@ def test_a_file_is_created_once(tmp_path: Path) -> None:
 def test_a_file_is_created_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on FAT."""
+    """FAT has no hard links."""
     refused = OSError(errno.EPERM, os.strerror(errno.EPERM))
     monkeypatch.setattr(os, "link", Mock(side_effect=refused))
     test_a_file_is_created_once(tmp_path)
@@ -93,7 +93,7 @@ def test_a_file_is_created_without_hard_links(
 def test_a_link_may_be_made_although_an_error_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by NFS, if the answer of the server is lost."""
+    """NFS reports an error if the answer of the server is lost."""
     link = os.link
 
     def link_twice(old: Path, new: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_link_may_be_made_although_an_error_is_reported(
 def test_a_check_sum_does_not_outlive_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hadoop would compare the next file of that name with it."""
+    """Hadoop would compare it with the next file of that name."""
     for name in ("1.json", ".1.json.crc"):
         (tmp_path / name).write_text(name)
     unlink = os.unlink

@@ -101,7 +101,7 @@ def _log(folder: Path) -> Path:
 
 
 def _add(folder: Path, **changed: object) -> None:
-    """Add a file in one more version, which a reader would read."""
+    """Add a file in one more version.  A reader would read it."""
     body = {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 1}
     number = int(_log(folder).stem) + 1
     text = json.dumps({"add": body | {"dataChange": True} | changed})
@@ -119,7 +119,7 @@ def _link(folder: Path) -> None:
 
 
 def _checkpoint(folder: Path) -> None:
-    """A checkpoint that says what the log does not."""
+    """Write a checkpoint that differs from the log."""
     log = _log(folder)
     honest = log.read_text()
     lines = [json.loads(line) for line in honest.splitlines()]

@@ -94,7 +94,7 @@ class Batch:
             return self.xid in catalog.snapshot.in_progress
 
     def entered(self) -> list[str | None]:
-        """The origins of the versions after the first that are in the log."""
+        """Return the origins of the versions after the first that are in the log."""
         end = self.lake.enter()
         with self.lake.session.read() as catalog:
             entries = entries_between(catalog, INVALID_LSN, end)
@@ -232,7 +232,7 @@ def test_an_error_without_a_batch_is_as_it_is(lake: Lake) -> None:
 
 
 def _abandon(lake: Lake, *relids: int) -> int:
-    """A block that has written tables, and whose process has died."""
+    """Return a block that has written tables, and whose process has died."""
     with lake.session.cluster.write(lake.session.database_oid) as catalog:
         xid = next_xid(catalog.connection)
         begin_transaction(catalog.connection, catalog.database_oid, "1-dead")
@@ -276,7 +276,7 @@ def test_what_cannot_be_undone_in_one_table_stops_no_other(
 def test_a_statement_that_could_not_be_undone_is_not_committed_later(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that it does is there, but it has failed."""
+    """All its changes are present, but the statement has failed."""
     monkeypatch.setattr(recovery, "undo_commits", _fail)
     lake.session.on_notice = lambda _notice: None
     with lake.session.read() as catalog:

@@ -274,7 +274,7 @@ def test_files_of_a_location_are_never_removed_with_the_table(lake: Lake) -> Non
 
 
 def test_checkpoints_of_two_levels(lake: Lake) -> None:
-    """V2 of Delta's protocol: the files are in sidecars, to which the checkpoint refers."""
+    """V2 of Delta's protocol: the checkpoint refers to sidecars, which list the files."""
     lake.update(2)
     DeltaTable(lake.location).create_checkpoint()
     files = set(unneeded_files(lake.location, 2, None))
@@ -317,7 +317,7 @@ def test_checkpoints_of_two_levels(lake: Lake) -> None:
 
 
 def test_needed_files_stay_however_the_log_spells_them(lake: Lake) -> None:
-    """A log may name files by absolute paths, or by ones that lead out of the table."""
+    """A log may name files by absolute paths, or by paths that lead out of the table."""
     _set_storage(lake.session, "was_empty = 1")
     (log,) = Path(lake.location, "_delta_log").glob("*.json")
     (data,) = Path(lake.location).glob("*.parquet")
@@ -381,7 +381,7 @@ def test_names_of_deletion_vectors() -> None:
 
 
 def test_readers_and_writers_lose_nothing_meanwhile(lake: Lake) -> None:
-    """With a retention that is longer than they take."""
+    """The retention is longer than their work takes."""
     lake.run("alter system set replctl.vacuum_retention = '2s'")
     ended = Event()
     problems: list[Exception] = []

@@ -29,7 +29,7 @@ def rows_of(location: str, count: int) -> None:
 
 
 def put_back(lake: Lake) -> None:
-    """Put the table back as it was two versions ago."""
+    """Restore the table as it was two versions ago."""
     for name in ("2", "3"):
         (Path(lake.location) / "_delta_log" / f"{int(name):020d}.json").unlink()
 
@@ -61,7 +61,7 @@ _ACTIONS = [
 
 
 def entries(lake: Lake) -> list[LogEntry]:
-    """Return what the log has of the table."""
+    """Return the log's entries of the table."""
     end = lake.enter()
     with lake.session.read() as catalog:
         return [entry for entry in entries_between(catalog, 0, end) if entry.relid == lake.oid]

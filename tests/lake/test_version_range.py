@@ -34,7 +34,7 @@ def _vector(name: str) -> dict[str, Any]:
 
 
 def _write(lake: Lake, *versions: tuple[dict[str, Any], ...]) -> range:
-    """Write versions; their numbers."""
+    """Write versions, and return their numbers."""
     first = DeltaTable(lake.location).version() + 1
     for number, actions in enumerate(versions, start=first):
         path = Path(lake.location) / "_delta_log" / f"{number:020d}.json"
@@ -43,7 +43,7 @@ def _write(lake: Lake, *versions: tuple[dict[str, Any], ...]) -> range:
 
 
 def _files(log: str | None) -> list[str]:
-    """The files of a log, with their deletion vectors."""
+    """Return the files of a log, with their deletion vectors."""
     adds = [json.loads(line).get("add") for line in (log or "").splitlines()]
     return sorted(
         f"{add['path'].rpartition('/')[2]}{add.get('deletionVector', {}).get('pathOrInlineDv', '')}"

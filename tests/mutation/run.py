@@ -81,7 +81,7 @@ class _Worker:
         self.must_end = False
 
     def fault(self, seed: int) -> str | None:
-        """Run a script; what is wrong with how it ended."""
+        """Run a script, and return its fault."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{seed}\n")

@@ -56,7 +56,7 @@ def work(folder: Path) -> None:
 
 
 def _run(home: Path, text: str) -> dict[str, Any]:
-    """Run a script; what it printed, its time of the processor, and the memory so far in MB."""
+    """Run a script, and return its output, its processor time, and the memory so far in MB."""
     usual = sys.stdin, sys.stdout, sys.stderr
     out = io.BytesIO()
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape")))

@@ -37,7 +37,7 @@ def _remove(s3: S3, name: str) -> None:
 
 
 def _change_commit(s3: S3, name: str) -> None:
-    """Another writer overwrites the newest commit, in the same second and with as many bytes."""
+    """Overwrite the newest commit, in the same second and with the same number of bytes."""
     place = f"{s3.bucket}/{name}/{_COMMIT}"
     with s3.files().open_input_stream(place) as stream:
         content = stream.read()
@@ -111,7 +111,8 @@ def test_a_bucket_that_is_not_there(session: Session, s3: S3) -> None:
 def test_a_bucket_with_a_server_and_an_account_of_its_own(
     session: Session, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `--conf` says of one bucket wins over the environment, which is for the others."""
+    """`--conf` for one bucket takes precedence over the environment, which applies to the
+    others."""
     _write(s3, "t", ["a"])
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     start = f"spark.hadoop.fs.s3a.bucket.{s3.bucket}."
@@ -169,7 +170,7 @@ def test_a_fault_is_survived(session: Session, s3: S3, kind: str) -> None:
 
 
 def test_a_slow_list_is_waited_for(session: Session, s3: S3) -> None:
-    """AWS's own library would wait for three seconds."""
+    """AWS's own library would wait only three seconds."""
     _write(s3, "t", ["a"])
     fault = Fault("GET /.*list-type", "slow", times=1, seconds=4.0)
     before = len(s3.proxy.requests)

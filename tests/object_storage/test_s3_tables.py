@@ -70,7 +70,7 @@ def _refused(database: Database, statement: str) -> PostgresError:
 
 
 def test_writes_need_somebody_who_vouches(publisher: Database, s3: S3) -> None:
-    """A table that is only read needs nothing."""
+    """A table that is only read needs no such setting."""
     _write(s3, "t", [1])
     publisher.run(f"CREATE TABLE t USING delta LOCATION '{s3.location('t', 's3a')}'")
     assert publisher.rows("SELECT v FROM t") == [("row 1",)]
@@ -118,7 +118,8 @@ def test_faults_in_a_copy_and_in_a_batch_are_survived(
 def test_a_commit_whose_answers_are_lost_for_good(
     publisher: Database, subscriber: Database, s3: S3, engine: Engine
 ) -> None:
-    """It is there, although Spark reports a failure: the next sync neither loses nor doubles it."""
+    """The commit exists, although Spark reports a failure.  The next sync neither loses nor doubles
+    it."""
     _make_impatient(engine, s3)
     _subscribe(publisher, subscriber, s3)
     assert subscriber.sync() == []
@@ -134,7 +135,7 @@ def test_a_commit_whose_answers_are_lost_for_good(
 
 
 def _make_impatient(engine: Engine, s3: S3) -> None:
-    """Let Spark give up at once in a bucket that it has not used yet."""
+    """Let Spark fail at once in a bucket that it has not used yet."""
     hadoop = engine.session.sparkContext._jsc.hadoopConfiguration()
     for name, value in {"attempts.maximum": "1", "retry.limit": "1"}.items():
         hadoop.set(f"fs.s3a.bucket.{s3.bucket}.{name}", value)

@@ -323,7 +323,7 @@ def test_statement(text: str, expected: ast.Statement) -> None:
 
 
 def test_a_location_may_follow_columns() -> None:
-    """Check whether there is a table to adopt or one to make is not the parser's to know."""
+    """The parser cannot know whether the statement adopts a table or creates one."""
     statement = parse_statement("CREATE TABLE t (a int) USING delta LOCATION '/x'")
     assert statement == ast.CreateTable(TABLE, (COLUMN,), access_method="delta", location="/x")
 

@@ -84,7 +84,8 @@ def _larger(inner: st.SearchStrategy[ast.RawExpr]) -> st.SearchStrategy[ast.RawE
 
 
 def _junctions(inner: st.SearchStrategy[ast.RawExpr]) -> st.SearchStrategy[ast.RawExpr]:
-    """AND and OR, of which the first operand is never the same: that would be one with it."""
+    """Return AND and OR whose first operand is of the other kind.  Otherwise both would become
+    one."""
 
     def is_flat(junction: ast.BoolExpr) -> bool:
         first = junction.args[0]

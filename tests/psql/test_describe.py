@@ -95,8 +95,8 @@ def test_what_goes_well_before_an_error_is_shown(psql: Psql) -> None:
 
 
 def test_tables_whose_filter_changed_after_their_copy(psql: Psql) -> None:
-    """They are listed below `\\dRs+` and `replctl status`, and REFRESH PUBLICATION with
-    `reconcile` takes them."""
+    """`\\dRs+` and `replctl status` list them, and REFRESH PUBLICATION with `reconcile` updates
+    them."""
     setup = r"""
     CREATE DATABASE pub; CREATE DATABASE sub;
     \c pub

@@ -33,8 +33,8 @@ select 1 / (id - 1) from t;
 
 
 def _elsewhere() -> list[str]:
-    """Return what runs a command on a machine whose name does not resolve, if this user may do
-    that."""
+    """Return a command that runs another one on a machine whose name does not resolve, if this user
+    may do that."""
     command = ["unshare", "--uts", "sh", "-c", 'hostname no-such-host.invalid && exec "$@"', "sh"]
     if shutil.which("unshare") is None or shutil.which("hostname") is None:
         return []

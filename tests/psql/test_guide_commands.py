@@ -138,7 +138,7 @@ def test_a_standby_follows_until_a_signal(psql: Psql, tmp_path: Path) -> None:
 
 
 def test_a_guide_makes_a_publication_only_once(psql: Psql) -> None:
-    """The condition of the guide, with the command that it runs."""
+    """The test runs the condition of the guide with its command."""
     page = (_GUIDES / "scripts-and-ci.md").read_text("utf-8")
     has, create = (
         shlex.split(re.findall(pattern, page, re.MULTILINE)[0])[1:]

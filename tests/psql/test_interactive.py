@@ -38,7 +38,7 @@ class Terminal:
         self._read_up_to = 0
 
     def expect(self, text: str, timeout: float = 60) -> None:
-        """Read until `text` comes after what was expected before."""
+        """Read until `text` appears after the text that was expected before."""
         end = time.monotonic() + timeout
         while (found := self._plain().find(text, self._read_up_to)) < 0:
             assert time.monotonic() < end, f"{text!r} did not come, but {self.raw!r}"

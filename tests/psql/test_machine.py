@@ -67,7 +67,7 @@ def test_a_home_that_cannot_be_written_has_no_history(monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_a_user_without_a_passwd_entry(tmp_path: Path) -> None:
-    """What needs no Spark works; what needs it says what is missing."""
+    """Commands without Spark work.  Commands with Spark name the missing entry."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         pytest.skip("setpriv is not here")
@@ -136,7 +136,8 @@ def test_home_stands_where_it_likes(psql: Psql, tmp_path: Path) -> None:
 
 
 def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is waited for, it is said; the archive of classes would need Spark."""
+    """The command reports the download before it waits.  The archive of classes would need
+    Spark."""
     brings = """for last; do :; done
     mkdir -p "$(dirname "$last")" && echo jar >"$(dirname "$last")/a-1.jar" """
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", brings)))

@@ -157,7 +157,7 @@ def test_single_steps_take_their_answers_from_stdin(psql: Psql) -> None:
 
 
 def test_the_case_of_a_backslash_command(psql: Psql) -> None:
-    """Only that of \\copy does not matter; unknown ones drop their line."""
+    """Case does not matter only in \\copy.  replctl skips the line of an unknown command."""
     script = "\\COPY (SELECT 5) TO STDOUT\n\\DT\n\\ECHO a \\echo b\n\\copY (SELECT 6) TO STDOUT\n"
     outcome = psql("-X", script=script)
     assert outcome.stdout == "5\n6\n"

@@ -28,7 +28,7 @@ select pg_get_expr(prqual, prrelid) from pg_publication_rel;
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_catalogs_with_another_python(release: str, tmp_path: Path) -> None:
-    """What it takes from the packages of this Python is written in Python."""
+    """The packages that it uses from this Python contain only Python code."""
     if release == "{}.{}".format(*sys.version_info):
         pytest.skip(f"all other tests run with Python {release}")
     python = find_python(release)

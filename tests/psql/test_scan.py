@@ -35,7 +35,7 @@ class Script:
         return event
 
     def statements(self, *lines: str) -> list[str]:
-        """The statements in `lines`; what the commands in them print is dropped."""
+        """Return the statements in `lines`, without the output of their commands."""
         texts = []
         for event in self.events(*lines):
             if isinstance(event, Statement):
@@ -202,7 +202,7 @@ def test_a_command_in_backticks_leaves_its_exit_code(script: Script) -> None:
 
 
 def scanned(lines: list[str]) -> list[str]:
-    """The statements in `lines`, and what is left in the query buffer."""
+    """Return the statements in `lines`, and the rest in the query buffer."""
     script = Script()
     return [*script.statements(*lines), script.scanner.buffer]
 

@@ -100,7 +100,7 @@ class Home:
             assert done.returncode == 0, done
 
     def check(self, reason: str, reads: Sequence[Sequence[str]] = _READS) -> None:
-        """Check what works, and that all else says the directory and the reason."""
+        """Check the commands that work, and that all others name the directory and the reason."""
         for arguments in reads:
             done = self.run(*arguments)
             assert (done.returncode, done.stderr) == (0, ""), (arguments, done.stderr)
@@ -159,7 +159,7 @@ def test_a_read_only_home_can_be_read(home: Home) -> None:
 
 
 def test_a_log_of_sqlite_that_a_crash_has_left_is_read(home: Home) -> None:
-    """It is in the directory, which nobody can write."""
+    """It is in a directory that nobody can write."""
     script = (
         "import os\nfrom replctl.catalog.open_cluster import open_cluster\n"
         "from replctl.session import Session\nfrom replctl.execute import execute\n"

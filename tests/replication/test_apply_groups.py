@@ -191,7 +191,7 @@ def test_nothing_precedes_a_conflict_of_what_is_written_in_part() -> None:
 
 
 def test_a_batch_that_a_conflict_ends_is_applied_again() -> None:
-    """It was written in part before a crash, and is undone."""
+    """Before a crash a part of it was written, and is undone."""
     subscriber = _Subscriber((IoError("full"), True), (_conflict(2), False), (_conflict(2), False))
     assert _sync(subscriber) is not None
     error = _sync(subscriber)
@@ -202,7 +202,7 @@ def test_a_batch_that_a_conflict_ends_is_applied_again() -> None:
 
 @pytest.mark.parametrize("has_other_writers", [False, True])
 def test_the_hint_of_a_key_that_is_there_twice(*, has_other_writers: bool) -> None:
-    """PostgreSQL gives a conflict none."""
+    """PostgreSQL has no HINT for a conflict."""
     publisher = _Publisher(has_other_writers=has_other_writers)
     error = _sync(_Subscriber((_conflict(1), False)), publisher)
     assert error is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Stop(Exception):
-    """The statement is noted, and nothing follows."""
+    """Ends a job after the recorded statement."""
 
 
 class Recorder:
@@ -39,7 +39,7 @@ class Recorder:
         return self.rows(text)
 
     def provide_for(self, text: str) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     @contextmanager
     def running(self) -> Iterator[None]:

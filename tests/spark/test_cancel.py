@@ -57,7 +57,7 @@ def command(home: Path, *statements: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[str, str, int]:
-    """Return what a process that works says, and its exit code, after Ctrl-C."""
+    """Interrupt a working process with Ctrl-C, and return its output and exit code."""
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(3)
     process.send_signal(signal.SIGINT)

@@ -127,7 +127,7 @@ def test_other_files() -> None:
 
 
 def test_the_cause_is_told() -> None:
-    """What Py4J makes of an exception of Java begins with a line that says nothing."""
+    """Py4J's text of a Java exception begins with a line without information."""
     text = (
         "An error occurred while calling o208.getResult.\n"
         ": org.apache.spark.SparkException: Exception thrown in awaitResult:\n"
@@ -186,7 +186,7 @@ _REFUSED = (
     ],
 )
 def test_storage_that_is_not_there(error: Exception) -> None:
-    """Spark runs, and is not the one that does not answer."""
+    """Spark runs: the storage does not answer."""
     told = translated(error)
     assert (type(told), told.sqlstate, told.path) == (
         HostNotReached,

@@ -79,7 +79,7 @@ _SECRET = 'a "secret" \\ key'
 
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a Java that does not start writes what it was called with, and by whom."""
+    """The file in which a Java that does not start records its arguments and its caller."""
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(_JAVA)
@@ -142,7 +142,7 @@ start_server(Path(sys.argv[1]), ServerConf())
 def test_a_start_that_is_interrupted_leaves_no_jvm(
     program: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is killed where Python can do that; where it cannot, the JVM's input ends."""
+    """Python kills the JVM if it can.  Otherwise the input of the JVM ends."""
     pid = tmp_path / "pid"
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", 'echo $$ >"$REPORT"; cat')))
     monkeypatch.setenv("REPORT", str(pid))
@@ -325,7 +325,7 @@ def test_properties_are_no_arguments_of_a_server(
 
 
 def _with_jars(tmp_path: Path) -> Path:
-    """A cache in which Delta's jars are looked for, and not brought."""
+    """Use a cache that replctl searches for Delta's jars, without a download."""
     spark = ".".join(version("pyspark").split(".")[:2])
     folder = tmp_path / "cache" / "replctl" / f"delta-{version('delta_spark')}-spark-{spark}"
     folder.mkdir(parents=True)

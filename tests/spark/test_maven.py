@@ -30,7 +30,7 @@ printf '%s\\n' "$@" >"$ARGUMENTS" """
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine's own way to the network does not count."""
+    """Ignore the proxy of this machine."""
     for name in ("http_proxy", "https_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -158,7 +158,7 @@ def test_a_network_that_does_not_answer(
 
 @pytest.mark.spark
 def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the fake above, with Ivy itself; nothing of it remains."""
+    """Like the fake above, but with Ivy itself.  Nothing remains of the attempt."""
     monkeypatch.setattr(maven, "_SILENCE", 10.0)
     monkeypatch.delenv("REPLCTL_IVY_SETTINGS", raising=False)
     with socket.socket() as silent:

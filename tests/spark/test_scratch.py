@@ -91,7 +91,7 @@ def test_only_the_owner_may_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.spark
 def test_spark_writes_into_the_home_alone(tmp_path: Path) -> None:
-    """Also where its path has a space, and in Python workers, which add numerics."""
+    """This also applies to a path with a space, and to Python workers, which add numerics."""
     home, system = tmp_path / "a home", tmp_path / "system"
     system.mkdir()
     rows = "select i, (i::text || '.5')::numeric + 1 from generate_series(1, 3000) i"

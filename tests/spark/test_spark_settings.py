@@ -116,7 +116,8 @@ def test_a_server_without_delta_is_refused(missing: str) -> None:
 
 @pytest.mark.spark
 def test_a_session_takes_its_settings_back(tmp_path: Path) -> None:
-    """Whatever a session has been given before, classic or of a server, it is configured again."""
+    """replctl configures a session again, whatever settings it had before, classic or of a
+    server."""
     engine = opened_engine()
     session = engine.new_session()
     for name, value in HOSTILE.items():

@@ -47,7 +47,7 @@ _QUERY = "SELECT count(*), min(id), sum(id), sum(price) FROM t"
 
 @contextmanager
 def daemon(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
-    """A daemon of Spark's; its log.  Neither it nor what starts it lives long."""
+    """Start a daemon of Spark, and yield its log.  The daemon and its starter do not live long."""
     import pyspark
 
     log = folder / f"{name}.log"
@@ -77,7 +77,7 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
 
 
 def said(log: Path, pattern: str | re.Pattern[str]) -> re.Match[str]:
-    """Return what a daemon says in its log, once it does."""
+    """Wait for a message in the log of a daemon, and return it."""
 
     def found() -> re.Match[str] | None:
         return re.search(pattern, log.read_text("utf-8", "replace"))

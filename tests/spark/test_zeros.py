@@ -12,7 +12,8 @@ _COUNT = 3000
 
 @pytest.mark.spark
 def test_zeros_of_the_other_sign_are_found(spark_session: Session) -> None:
-    """Many equal values have a dictionary in their file; a single value has limits only."""
+    """The file of many equal values has a dictionary.  The file of a single value only has
+    statistics."""
     answer_of(spark_session, "SET replctl.small_table_rows = 0")
     for sign in ("", "-"):
         for count in (1, _COUNT):

@@ -43,13 +43,13 @@ def sync(psql: Psql, *arguments: str) -> Outcome:
 
 
 def applied(outcome: Outcome) -> list[tuple[str, str]]:
-    """Return what is said of batches; nothing else may be."""
+    """Return the messages about batches.  There may be no other messages."""
     assert _APPLIED.sub("", outcome.stderr) == ""
     return _APPLIED.findall(outcome.stderr)
 
 
 def versions(psql: Psql, table: str) -> int:
-    """How many commits a table of the subscriber has."""
+    """Return the number of commits of a table of the subscriber."""
     location = run(psql, "test_sub", f"SELECT pg_relation_filepath('{table}');").strip()
     return len(list((Path(location) / "_delta_log").glob("*.json")))
 

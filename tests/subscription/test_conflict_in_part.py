@@ -117,7 +117,7 @@ def test_what_was_written_before_a_crash_is_undone(
 def test_what_was_written_meanwhile_is_undone(
     publisher: Database, subscriber: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another program is in between two tables of a batch; the transaction is skipped then."""
+    """Another program writes between two tables of a batch.  Then the transaction is skipped."""
     copies = Copies(publisher, subscriber, engine)
     publisher.run(_FIRST)
     publisher.run("BEGIN; INSERT INTO t VALUES (3, 's'); INSERT INTO u VALUES (3, 's'); COMMIT")
@@ -147,8 +147,8 @@ def test_what_was_written_meanwhile_is_undone(
 def test_columns_that_are_renamed_meanwhile(
     publisher: Database, subscriber: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The owner of a table renames a column after it was written, and another one has its name
-    then; what was written is undone all the same, and what others have changed since stays."""
+    """After a write, the owner of a table renames a column, and another column gets its name.
+    replctl still undoes the write, and keeps later changes of others."""
     copies = Copies(publisher, subscriber, engine)
     table = f"delta.`{copies.place('t')}`"
     mapping = "'delta.columnMapping.mode' = 'name'"

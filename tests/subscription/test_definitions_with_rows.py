@@ -18,7 +18,7 @@ def _subscribe(publisher: Database, subscriber: Database, tables: str) -> None:
 
 
 def test_a_key_that_rows_get_afterwards(publisher: Database, subscriber: Database) -> None:
-    """Filling the columns is no change of rows; the subscription goes on with the new key."""
+    """Filling the columns does not change rows.  The subscription continues with the new key."""
     publisher.run(
         "CREATE TABLE t (v text); INSERT INTO t VALUES ('a'), ('b');"
         "CREATE TABLE l (v text, b int) PARTITION BY LIST (b);"

@@ -26,7 +26,7 @@ class Owner:
         self._engine.run(statement.format(t=f"delta.`{self._folder / name}`"))
 
     def follow(self, hint: str | None) -> None:
-        """Carry out the statement of a hint."""
+        """Run the statement of a HINT."""
         assert hint is not None
         self._engine.run(hint.partition("owner can use Spark: ")[2].removesuffix("."))
 

@@ -28,7 +28,8 @@ def _state(database: Database) -> list[list[tuple[str | None, ...]]]:
 
 
 def _plan(database: Database, *, is_repeated: bool = False) -> SubscriptionPlan:
-    """Return what a sync would do, to ask for which changes nothing, nor what is answered again."""
+    """Return the plan of a sync.  Check that a plan changes nothing, and that a second plan is the
+    same."""
     before = _state(database)
     (plan,) = explain_sync(database.session)
     if is_repeated:

@@ -61,7 +61,7 @@ class _Databases:
         self._finish_lsn = ""
 
     def differences(self, path: Path) -> list[str]:
-        """The steps that replctl answers otherwise, each with both answers."""
+        """Return the steps to which replctl gives a different answer, each with both answers."""
         found = []
         for step in steps_of(path):
             answer = tuple(map(_normalised, self._answer(step)))

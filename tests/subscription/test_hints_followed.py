@@ -51,7 +51,7 @@ class Pair:
         return raised.value.hint
 
     def assert_equal(self) -> None:
-        """Check that the fault is gone: changes come, and the rows are the same."""
+        """Check that the fault has ended: changes arrive, and the rows are equal."""
         self.source.run("UPDATE \"My t\" SET v = v || '.' WHERE id = 3")
         assert self.target.sync() == []
         assert self.target.rows(_ROWS) == self.source.rows(_ROWS)
@@ -123,7 +123,8 @@ def test_hints_of_a_reconcile(publisher: Database, subscriber: Database, engine:
 def test_a_shallow_clone_at_a_source(
     publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
 ) -> None:
-    """Who owns the table says that its log is to be trusted; replctl's own table gets the files."""
+    """The owner of the table declares that its log can be trusted.  replctl's own table gets the
+    files."""
     pair = Pair(publisher, subscriber, engine, "resync_max_delete = 100")
     place = tmp_path / "lake"
     rows = "SELECT id, CONCAT('clone ', id) AS v FROM range(2, 9) r(id)"

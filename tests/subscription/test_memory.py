@@ -37,10 +37,10 @@ SELECT count(*), sum(length(body)), count(*) FILTER (WHERE region = 'west') FROM
 
 @pytest.mark.slow(4)
 def test_a_table_larger_than_the_driver(tmp_path: Path) -> None:
-    """576 MB of text that cannot be compressed, and a JVM of 512 MB.
+    """The table has 576 MB of incompressible text, and the JVM has 512 MB.
 
-    One task at a time: a writer of Parquet keeps a row group in memory, which has 128 MB unless it
-    is told otherwise.
+    Spark runs one task at a time, because a writer of Parquet keeps a row group in memory, by
+    default 128 MB.
     """
     environment = {**os.environ, "REPLCTL_HOME": str(tmp_path / "cluster")}
     environment.pop("SPARK_REMOTE", None)

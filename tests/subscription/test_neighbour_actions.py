@@ -40,8 +40,8 @@ def _with_later_changes(acted: list[Row], published: list[Row]) -> list[Row]:
 def test_later_changes_apply_to_what_is_there(
     shared_cluster: Cluster, engine: Engine, tmp_path: Path
 ) -> None:
-    """All actions, one sync after them, and one after REFRESH TABLE: one test, as each worker would
-    do them for its own."""
+    """The test runs all actions, then a sync, then a sync after REFRESH TABLE.  It is one test,
+    because each worker would repeat the actions for its own."""
     lake = OwnedLake(shared_cluster, engine, tmp_path)
     tables = {
         name: lake.make(name, has_feed=has_feed) for name, (_action, has_feed) in _TABLES.items()

@@ -28,7 +28,8 @@ _TABLES = {name: (action, has_feed) for name, action, has_feed in with_feeds(AT_
 def test_copies_end_equal_without_help(
     shared_cluster: Cluster, engine: Engine, tmp_path: Path
 ) -> None:
-    """All actions, and one sync after them: one test, as each worker would do them for its own."""
+    """The test runs all actions and then one sync.  It is one test, because each worker would
+    repeat the actions for its own."""
     lake = OwnedLake(shared_cluster, engine, tmp_path)
     tables = {
         name: lake.make(name, has_feed=has_feed) for name, (_action, has_feed) in _TABLES.items()

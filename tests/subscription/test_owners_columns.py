@@ -248,7 +248,7 @@ class Lake:
         return f"delta.`{self.folder / table}`"
 
     def sync(self) -> None:
-        """Sync; what stops a subscription, its SQLSTATE and hint, is kept."""
+        """Sync, and record the errors that stop subscriptions, with SQLSTATE and HINT."""
         self.stopped = {
             failure.subscription: (failure.error.sqlstate, failure.error.hint or "")
             for failure in self.target.sync()
@@ -267,7 +267,7 @@ class Lake:
 
 
 def _changed(cluster: Cluster, engine: Engine, folder: Path) -> Lake:
-    """Everything done, and one sync after it."""
+    """The lake after all statements and one sync."""
     connect(cluster, "source", engine).run("ALTER SYSTEM SET max_replication_slots = 20")
     source, target = (connect(cluster, name, engine) for name in ("source", "target"))
     made = Lake(source, target, folder, engine)
@@ -289,7 +289,7 @@ def _changed(cluster: Cluster, engine: Engine, folder: Path) -> Lake:
 def test_copies_end_equal_without_help_or_by_their_hints(
     shared_cluster: Cluster, engine: Engine, tmp_path: Path
 ) -> None:
-    """One test, as each worker would have a lake of its own."""
+    """This is one test, because each worker would need a lake of its own."""
     lake = _changed(shared_cluster, engine, tmp_path)
     stopping = [case for case in CASES if case.sqlstate is not None]
     stopped = {name: sqlstate for name, (sqlstate, _hint) in lake.stopped.items()}

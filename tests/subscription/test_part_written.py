@@ -84,7 +84,8 @@ def test_a_writer_finishes_the_batch_of_its_table(
 def test_what_cannot_be_undone_is_undone_later(
     subscriber: Database, monkeypatch: pytest.MonkeyPatch, definition: str
 ) -> None:
-    """A statement fails after its commit, and its undo, too; the WARNING says what undoes it."""
+    """A statement fails after its commit, and its undo fails too.  The WARNING names the statement
+    that undoes it."""
     subscriber.run(f'CREATE TABLE "My t" {definition}; INSERT INTO "My t" (id) VALUES (1)')
     told: list[Notice] = []
     subscriber.session.on_notice = told.append

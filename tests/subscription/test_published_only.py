@@ -147,7 +147,7 @@ def test_a_log_that_was_cleaned_before_and_behind(owner: Owner, replica: Replica
 
 
 def _clean(owner: Owner, first: int | None = None) -> None:
-    """Leave the newest checkpoint, and the commits from `first`, or from it, on."""
+    """Keep the newest checkpoint, and the commits from `first` or from the checkpoint on."""
     log = owner.folder / "_delta_log"
     newest = max(int(path.name[:20]) for path in log.glob("*.checkpoint.parquet"))
     for path in log.glob("*"):
@@ -183,7 +183,7 @@ def test_rows_without_a_key_are_a_multiset(owner: Owner, replica: Replica) -> No
 
 
 def _decoded(source: Database) -> list[str]:
-    """The changes of table t that the slot d has since the last time."""
+    """Return the new changes of table t in the slot d."""
     query = "SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)"
     found = [row[0] or "" for row in source.rows(query)]
     return sorted(text.removeprefix("table public.t: ") for text in found if " public.t: " in text)

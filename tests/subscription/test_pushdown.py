@@ -80,7 +80,7 @@ def test_only_needed_columns_are_read(filled: Database, engine: Engine) -> None:
 
 
 def test_files_that_cannot_match_are_not_opened(publisher: Database, subscriber: Database) -> None:
-    """All files are gone but the one that has the rows."""
+    """All files are missing except the one with the rows."""
     _fill(publisher)
     filters = ["id BETWEEN 20 AND 29", "region = 'c'", "day = '2024-03-01' AND amount < 5"]
     for i, where in enumerate(filters):

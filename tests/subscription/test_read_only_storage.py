@@ -60,7 +60,7 @@ class Reader:
         return code, out, err
 
     def run(self, *arguments: str) -> str:
-        """Carry out the command; what it prints.  An error fails the test."""
+        """Run the command, and return its output.  An error fails the test."""
         code, out, err = self._answer(*arguments)
         told = [line for line in err.splitlines() if not line.startswith("LOG: ")]
         assert (code, told) == (0, []), (arguments, out, err)
@@ -95,7 +95,7 @@ class Storage:
         self._seal()
 
     def change(self) -> None:
-        """Insert, update and delete rows of each table, in a version each."""
+        """Insert, update and delete rows of each table, each in a separate version."""
         for folder in self.folder.rglob("*"):
             folder.chmod(0o700 if folder.is_dir() else 0o600)
         for name in _TABLES:

@@ -37,7 +37,7 @@ def folder(database: Database, table: str) -> str:
 
 
 def commits(database: Database, table: str, since: int) -> int:
-    """How many commits have changed rows of a table since a version."""
+    """Return the number of commits that have changed rows of a table since a version."""
     return sum(c.changes_data for c in commits_after(folder(database, table), since))
 
 
@@ -53,7 +53,7 @@ def refusal(database: Database, sql: str) -> PostgresError:
 
 @pytest.fixture
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables count as large, whose rows are hashed before they are compared."""
+    """Treat all tables as large.  Their rows are hashed before they are compared."""
     monkeypatch.setattr(reconcile, "_is_large", lambda _engine, _rows: True)
 
 
@@ -207,7 +207,7 @@ def test_the_statement_says_which_rows_are_deleted(
 def test_keys_that_are_there_twice(
     publisher: Database, subscriber: Database, engine: Engine
 ) -> None:
-    """At the publisher it is an error; at the target one row is left."""
+    """At the publisher this is an error.  At the target one row remains."""
     publisher.run(
         "CREATE TABLE t (id int, v int); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3);"
         " ALTER TABLE t REPLICA IDENTITY FULL; CREATE PUBLICATION p FOR TABLE t"
@@ -236,7 +236,7 @@ def test_keys_that_are_there_twice(
 def test_only_keys_that_others_have_changed_are_compared_again(
     publisher: Database, subscriber: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another writer commits after the comparison, and before the write."""
+    """Another writer commits between the comparison and the write."""
     publisher.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
     publisher.run("INSERT INTO t SELECT g, g FROM generate_series(1, 6) g")
     publisher.run("CREATE PUBLICATION p FOR TABLE t")
@@ -285,7 +285,7 @@ def test_only_keys_that_others_have_changed_are_compared_again(
 def test_a_published_version_that_is_gone_meanwhile(
     publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A newer one is read."""
+    """replctl reads a newer version."""
     publisher.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
     publisher.run("CREATE PUBLICATION p FOR TABLE t")
     subscriber.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)")

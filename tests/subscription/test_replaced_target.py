@@ -19,7 +19,7 @@ _SORTED = 'SELECT id, v FROM "My t" ORDER BY id'
 
 
 class Target:
-    """The table, as a program that knows nothing of replctl sees it."""
+    """The table, as a program without knowledge of replctl sees it."""
 
     def __init__(self, engine: Engine, location: Path) -> None:
         self.engine, self.location = engine, location

@@ -29,7 +29,7 @@ _MOST_HINTS = 6
 
 
 def _mend(subscriber: Database) -> int:
-    """Follow HINTs until nothing stops the subscription; how many there were."""
+    """Follow HINTs until no error stops the subscription, and return their number."""
     for count in range(_MOST_HINTS):
         failures = subscriber.sync()
         if not failures:

@@ -55,17 +55,17 @@ class Copy:
             self.warnings.append(notice)
 
     def put_back(self) -> None:
-        """Put the table back from a backup, which breaks its chain of versions."""
+        """Restore the table from a backup, which breaks its chain of versions."""
         self.source.run("UPDATE t SET v = 'before' WHERE id = 1")
         shutil.rmtree(self.location)
         shutil.copytree(self.backup, self.location)
 
     def write(self, statement: str) -> None:
-        """Write as a program that knows nothing of replctl does."""
+        """Write as a program without knowledge of replctl does."""
         self.engine.run(statement.replace("{t}", f"delta.`{self.location}`"))
 
     def write_copy(self, statement: str) -> None:
-        """Write into the copy likewise."""
+        """Write into the copy as a program without knowledge of replctl does."""
         ((path,),) = self.target.rows("SELECT pg_relation_filepath('t')")
         version = latest_version(path or "")
         found = statement.replace("{t}", f"delta.`{path}`").replace("{v}", str(version))
@@ -261,7 +261,8 @@ def test_a_batch_that_is_written_in_part_continues_without_the_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its changes cannot be read again; those of the other table in the batch can."""
+    """Its changes can no longer be read.  The changes of the other table in the batch can be
+    read."""
     copy = Copy(publisher, subscriber, engine, tmp_path)
     copy.write("UPDATE {t} SET v = 'half' WHERE id < 4")
     publisher.run("INSERT INTO u VALUES (7)")

@@ -26,7 +26,7 @@ _VALUES = "VALUES (1, 'a', 0D), (2, 'b', 0D), (3, 'c', 1D), (4, 'd', double('nan
 
 
 class Owner:
-    """Who writes a published table, and its copy."""
+    """The owner of a published table, and a copy of the table."""
 
     def __init__(self, cluster: Cluster, engine: Engine, folder: Path, kind: str) -> None:
         self._engine, self._table = engine, f"delta.`{folder / 't'}`"
@@ -66,7 +66,7 @@ def _rows(database: Database) -> list[tuple[str | None, ...]]:
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Hash tables of any size; how many buckets differed each time."""
+    """Hash tables of any size, and record the number of differing buckets of each time."""
     monkeypatch.setattr(narrowed_version, "_WORTH_HASHING", 0)
     found: list[int] = []
     query = narrowed_version.images_query

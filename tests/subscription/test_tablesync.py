@@ -71,7 +71,7 @@ def test_a_copy_that_fails_stops_its_table_alone(publisher: Database, subscriber
 def test_a_table_catches_up_by_itself(
     publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Apply goes on while the other table stops after its copy, and before it is handed over."""
+    """Apply continues while the other table stops between its copy and the handover."""
     _subscribe(publisher, subscriber, "INSERT INTO second VALUES (1, 1), (2, 2), (60, 60)")
     subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
     for point, changes in (

@@ -48,7 +48,7 @@ class Writer:
         )
 
     def step(self, random: Random) -> None:
-        """Carry out a statement; a block may begin before it, and end behind it."""
+        """Run a statement.  A block may begin before it, and end after it."""
         if not self._is_in_block and random.random() < 0.7:
             self._run("BEGIN")
             self._is_in_block = True

@@ -91,7 +91,7 @@ CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p;
 
 
 def _plant_faults(psql: Psql) -> None:
-    """In row i, column i gets the value of row 0; one row goes, one comes, and one comes twice."""
+    """Give column i of row i the value of row 0.  Remove one row, add one, and double one."""
     last = len(_TYPES)
     changes = ", ".join(
         f"{name} = CASE WHEN t.id = {number} THEN s.{name} ELSE t.{name} END"

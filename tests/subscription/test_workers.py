@@ -84,7 +84,7 @@ def applier(cluster: Cluster, mode: str) -> Iterator[tuple[subprocess.Popen[str]
 
 
 def failure(subscriber: Database) -> str:
-    """Why the only subscription could not be applied."""
+    """Return the reason why the only subscription could not be applied."""
     (found,) = subscriber.sync()
     return f"{found.error.sqlstate}: {found.error.message}"
 
@@ -222,7 +222,7 @@ def test_a_publisher_in_another_cluster(
 def test_a_slot_is_read_by_one_subscription(
     cluster: Cluster, databases: tuple[Database, Database]
 ) -> None:
-    """Two subscriptions on one slot: the second finds it held, as between servers."""
+    """Two subscriptions use one slot.  The second one finds it active, as on a server."""
     _publisher, subscriber = databases
     subscriber.run(
         "CREATE SUBSCRIPTION thief CONNECTION 'dbname=test_pub' PUBLICATION p"
