@@ -26,13 +26,19 @@ _PATIENCE = 60.0  # seconds until a JVM has told
 _PARTS = r"def new generation|tenured generation|PSYoungGen|ParOldGen"
 _HEAP = re.compile(rf"^ (?:{_PARTS})\s+total \d+K, used (\d+)K", re.MULTILINE)
 _METASPACE = re.compile(r"^ Metaspace\s+used (\d+)K", re.MULTILINE)
-_THREADS = re.compile(r"^Threads:\s+(\d+)", re.MULTILINE)
+_THREAD = re.compile(r'^"([^"]+)" ', re.MULTILINE)
+#: Spark's own pools.  Their threads tell how many queries ran in the last minute: a pool starts a
+#: thread for each piece of work until it is full, and a thread ends after a minute without work.
+_POOL = re.compile(
+    r"(?:broadcast-exchange|shuffle-exchange|ResultQueryStageExecution|QueryStageCreator"
+    r"|block-manager-(?:ask|storage-async)-thread-pool)-\d+"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerMemory:
-    """Megabytes of heap and of classes, and the numbers of threads and of views of the current
-    session.
+    """Megabytes of heap and of classes, the number of threads outside Spark's own pools, and the
+    number of views of the current session.
     """
 
     heap: float
@@ -55,7 +61,7 @@ class ServerMemory:
         found = {
             "the heap has grown": self.heap > 1.5 * earlier.heap + 64,
             "classes have grown": self.metaspace > 1.5 * earlier.metaspace + 64,
-            "threads are left": self.threads > earlier.threads + 100,
+            "threads are left": self.threads > earlier.threads + 50,
             "views are left": self.views > earlier.views,
         }
         return [what for what, is_so in found.items() if is_so]
@@ -76,11 +82,11 @@ def server_memory(folder: Path, engine: Engine | None = None) -> ServerMemory:
     assert server is not None
     opened = engine or open_engine(SparkConf(remote=server.remote))
     views = len(opened.rows("SHOW VIEWS"))
-    opened.rows("SELECT reflect('java.lang.System', 'gc')")
+    for _ in range(2):  # what Spark drops after the first collection is garbage for the second
+        opened.rows("SELECT reflect('java.lang.System', 'gc')")
+        time.sleep(1)
     if engine is None:
         opened.stop()
-    status = Path(f"/proc/{server.jvm}/status").read_text("ascii")
-    threads = _THREADS.findall(status)
     log = Path(server.log)
     before = log.stat().st_size
     os.kill(server.jvm, signal.SIGQUIT)
@@ -90,5 +96,6 @@ def server_memory(folder: Path, engine: Engine | None = None) -> ServerMemory:
         told = log.read_bytes()[before:].decode("utf-8", "replace")
         if metaspace := _METASPACE.search(told):
             heap = sum(map(int, _HEAP.findall(told)))
-            return ServerMemory(heap / 1024, int(metaspace[1]) / 1024, int(threads[0]), views)
+            threads = [name for name in _THREAD.findall(told) if not _POOL.fullmatch(name)]
+            return ServerMemory(heap / 1024, int(metaspace[1]) / 1024, len(threads), views)
     raise TimeoutError("the JVM does not say what it uses")
