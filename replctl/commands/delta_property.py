@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.commands.ddl import Ddl
 from replctl.commands.define import get_boolean
@@ -12,6 +11,7 @@ from replctl.errors import InvalidParameterValue, SqlSyntaxError, WrongObjectTyp
 from replctl.lake.adopt import delta_settings
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_writable
+from replctl.lake.small_definition import set_properties
 from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.table_metadata import CHANGE_FEED
 from replctl.lake.undo import storage_of
@@ -95,13 +95,5 @@ def _set(session: Session, relation: Relation, properties: dict[str, str]) -> in
     """
     check_spark_can_write(session, relation)
     location = storage_of(relation).location
-    before = delta_settings(location)
-    spark.jobs.set_properties(session.engine(), location, properties)
-    after = delta_settings(location)
-    for name in sorted(after):
-        if before.get(name) != after[name]:
-            session.notice(
-                f'property "{name}" of the Delta table at "{location}" is changed from'
-                f" {before.get(name, 'unset')} to {after[name]}"
-            )
+    set_properties(session, location, properties)
     return latest_version(location)

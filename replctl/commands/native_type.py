@@ -46,7 +46,7 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
     if found is None or not found.is_native:
         raise InvalidParameterValue(
             f'invalid value for parameter "{DELTA_TYPE}": "{text}"',
-            detail="It must be a STRUCT, a MAP or an array of these or of arrays.",
+            detail="It must be VARIANT, a STRUCT, a MAP, or an array of these or of arrays.",
         )
     storage = relation.storage
     is_plain = relation.kind == RelKind.TABLE and not relation.parents and storage is not None

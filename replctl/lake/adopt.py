@@ -115,10 +115,10 @@ def stored_physical_name(field: Mapping[str, Any]) -> str | None:
 
 def _type(declared: Any) -> tuple[str, int] | None:
     """Return a Delta type as (type name, typmod)."""
+    native = delta_type.declared(declared)
+    if native is not None and native.is_native:
+        return delta_type.native_type_name(native.text), -1
     if isinstance(declared, dict):
-        native = delta_type.declared(declared)
-        if native is not None and native.is_native:
-            return delta_type.native_type_name(native.text), -1
         element = _type(declared["elementType"]) if declared.get("type") == "array" else None
         return None if element is None else (f"_{element[0]}", element[1])
     if declared in _SIMPLE:

@@ -23,7 +23,14 @@ from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING, metadata_at
 from replctl.lake.table_paths import has_scheme
 from replctl.record import dataclass
 
-_FEATURES = ["columnMapping", "deletionVectors", "timestampNtz", "typeWidening"]
+_FEATURES = [
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "typeWidening",
+    "variantShredding",
+    "variantType",
+]
 _PROTOCOL = {
     "minReaderVersion": 3,
     "minWriterVersion": 7,

@@ -13,9 +13,9 @@ from replctl import spark
 from replctl.errors import IoError
 from replctl.lake.own_commit import (
     commit_info,
-    contains,
     create_checksum,
     create_version,
+    features_of,
     now,
     stored_type,
 )
@@ -26,9 +26,8 @@ from replctl.types.delta_type import DeltaType
 
 #: The features of all tables that replctl creates, which their writers must support.
 _WRITER_FEATURES = ("domainMetadata", "rowTracking", "invariants", "changeDataFeed", "appendOnly")
-#: The features of tables with deletion vectors, and of tables with timestamps without time zone.
-#: Readers and writers must support them.
-_DELETION_VECTORS, _TIMESTAMPS = "deletionVectors", "timestampNtz"
+#: The feature of tables with deletion vectors.  Readers and writers must support it.
+_DELETION_VECTORS = "deletionVectors"
 
 
 def create_table(
@@ -98,11 +97,9 @@ def _definition(
     types = {column.storage_name or "": stored_type(column) for column in columns}
     types = types or {NO_COLUMN: DeltaType("BOOLEAN")}  # Delta has no table without columns
     schema = DeltaType("STRUCT", tuple(types.items())).declaration
-    features = []
+    features = features_of(types.values())
     if properties["delta.enableDeletionVectors"] == "true":
-        features.append(_DELETION_VECTORS)
-    if any(contains(type_, "TIMESTAMP_NTZ") for type_ in types.values()):
-        features.append(_TIMESTAMPS)
+        features.insert(0, _DELETION_VECTORS)
     hidden = {
         f"delta.rowTracking.materialized{name}ColumnName": f"_{place}-col-{uuid4()}"
         for name, place in (("RowId", "row-id"), ("RowCommitVersion", "row-commit-version"))

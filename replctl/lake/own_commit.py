@@ -16,7 +16,10 @@ import replctl
 from replctl.lake.delta_names import checksum_path, version_path
 from replctl.lake.table_folder import TableFolder
 from replctl.spark import CommitNote, TableColumn, storage_type
-from replctl.types.delta_type import DeltaType, parsed
+from replctl.types.delta_type import VARIANT, DeltaType, parsed
+
+#: The features that columns of some types need.
+_TYPE_FEATURES = {"TIMESTAMP_NTZ": "timestampNtz", VARIANT: "variantType"}
 
 
 def commit_info(
@@ -81,9 +84,21 @@ def stored_type(column: TableColumn) -> DeltaType:
     return found
 
 
-def contains(type_: DeltaType, name: str) -> bool:
+def features_of(types: Iterable[DeltaType]) -> list[str]:
+    """Return the features of tables with columns of some types, which readers and writers of such a
+    table must support.
+    """
+    kept = list(types)
+    return [
+        feature
+        for name, feature in _TYPE_FEATURES.items()
+        if any(_contains(type_, name) for type_ in kept)
+    ]
+
+
+def _contains(type_: DeltaType, name: str) -> bool:
     """Return whether a type is, or contains, a simple type."""
-    return type_.name == name or any(contains(part, name) for _label, part in type_.parts)
+    return type_.name == name or any(_contains(part, name) for _label, part in type_.parts)
 
 
 def now() -> int:

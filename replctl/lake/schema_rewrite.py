@@ -41,6 +41,7 @@ _FEATURES = frozenset(
         "timestampNtz",
         "v2Checkpoint",
         "vacuumProtocolCheck",
+        "variantType",
     )
 )
 

@@ -63,6 +63,8 @@ _CHECKPOINT_INTERVAL = 10
 _MOST_COMMITS = 50
 #: Maximum number of files that a checksum lists, and of bytes of a checksum to read.
 _MOST_FILES, _MOST_BYTES = 50, 1 << 20
+#: The actions of a table's definition, by their names in a checksum.
+_DEFINITION = {"metadata": "metaData", "protocol": "protocol"}
 #: The parts of a checksum that the next one needs.
 _NEEDED = frozenset(
     ("tableSizeBytes", "numFiles", "setTransactions", "domainMetadata", "metadata", "protocol")
@@ -166,6 +168,7 @@ class SmallCommit:
         removed: Sequence[dict[str, Any]] = (),
         domains: Sequence[dict[str, Any]] = (),
         metadata: dict[str, Any] | None = None,
+        protocol: dict[str, Any] | None = None,
         is_blind: bool = False,
     ) -> bool:
         """Make the commit.  Return False if there is such a version already.
@@ -175,7 +178,7 @@ class SmallCommit:
             adds: the `add` actions of new files.
             removed: the `add` actions of the files to remove, as `files` returns them.
             domains: the metadata domains that change.
-            metadata: the new metaData action, if it changes.
+            metadata, protocol: the new metaData action and protocol action, if they change.
             is_blind: the commit does not depend on the table's rows.
 
         Raises:
@@ -187,9 +190,11 @@ class SmallCommit:
         counts = {name: str(count) for name, count in metrics.items()}
         based_on = self.state.version
         info = commit_info(operation, parameters, counts, note, based_on, is_blind=is_blind)
+        changed = {"metadata": metadata, "protocol": protocol}
+        definition = {name: body for name, body in changed.items() if body is not None}
         actions = [
             {"commitInfo": info},
-            *([] if metadata is None else [{"metaData": metadata}]),
+            *({_DEFINITION[name]: body} for name, body in definition.items()),
             *({"txn": step} for step in steps),
             *({"add": add} for add in adds),
             *({"remove": _removal(body)} for body in removed),
@@ -198,8 +203,9 @@ class SmallCommit:
         if not create_version(self.folder, self.version, actions):
             return False
         injection_point("small.after-version")
-        checksum = self.checksum if metadata is None else self.checksum | {"metadata": metadata}
-        following = _following(checksum, info["txnId"], steps, adds, removed, domains)
+        following = _following(
+            self.checksum | definition, info["txnId"], steps, adds, removed, domains
+        )
         # Without a checksum, readers read the log
         with suppress(OSError):
             create_checksum(self.folder, self.version, following)

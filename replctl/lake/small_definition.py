@@ -1,27 +1,31 @@
-"""Add columns to Delta tables, and remove all rows of tables.  For simple tables this needs no
-Spark (`small_commit.py`).
+"""Add columns to Delta tables, set properties, and remove all rows of tables.  For simple tables,
+only properties need Spark (`small_commit.py`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from replctl import spark
+from replctl.lake.adopt import delta_settings
 from replctl.lake.delta_actions import parse_columns
-from replctl.lake.own_commit import contains, stored_type
+from replctl.lake.own_commit import features_of, stored_type
 from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_state import table_state
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn
-
-_TIMESTAMPS = "timestampNtz"
 
 
 def add_columns(
     session: Session, location: str, columns: Sequence[TableColumn], note: CommitNote
 ) -> None:
-    """Add columns to a table, in one commit.  Existing rows get NULL.
+    """Add columns to a table.  Existing rows get NULL.
+
+    If the types of the columns need table features that the table lacks, the table gets these
+    features, too.  Delta adds `timestampNtz` to a new table only.
 
     Raises:
         IoError: the table cannot be written.
@@ -30,7 +34,34 @@ def add_columns(
     with writing_files(folder):
         is_done = _are_added(folder, columns, note)
     if not is_done:
+        missing = _missing_features(table_state(location).protocol, columns)
+        if missing:
+            added = {f"delta.feature.{feature}": "supported" for feature in missing}
+            set_properties(session, location, added)
         spark.jobs.add_columns(session.engine(), location, columns, note)
+
+
+def set_properties(session: Session, location: str, properties: Mapping[str, str]) -> None:
+    """Set properties of a table.  Report all settings that change with them, such as the protocol.
+
+    Raises:
+        PostgresError: the table cannot be written.
+    """
+    before = delta_settings(location)
+    spark.jobs.set_properties(session.engine(), location, properties)
+    after = delta_settings(location)
+    for name in sorted(after):
+        if before.get(name) != after[name]:
+            session.notice(
+                f'property "{name}" of the Delta table at "{location}" is changed from'
+                f" {before.get(name, 'unset')} to {after[name]}"
+            )
+
+
+def _missing_features(protocol: Mapping[str, Any], columns: Sequence[TableColumn]) -> list[str]:
+    """Return the features that columns need, and that a table's protocol lacks."""
+    present = protocol.get("writerFeatures") or ()
+    return [feature for feature in features_of(map(stored_type, columns)) if feature not in present]
 
 
 def _are_added(folder: TableFolder, columns: Sequence[TableColumn], note: CommitNote) -> bool:
@@ -38,10 +69,13 @@ def _are_added(folder: TableFolder, columns: Sequence[TableColumn], note: Commit
     commit = SmallCommit.following(folder, note)
     if commit is None:
         return False
+    protocol: dict[str, Any] = dict(commit.state.protocol)
+    missing = _missing_features(protocol, columns)
+    if missing and (protocol["minReaderVersion"], protocol["minWriterVersion"]) != (3, 7):
+        return False  # Spark adds the features that the older versions imply
+    for side in ("readerFeatures", "writerFeatures"):
+        protocol[side] = [*(protocol.get(side) or ()), *missing]
     types = {column.storage_name or "": stored_type(column) for column in columns}
-    has_timestamps = any(contains(type_, "TIMESTAMP_NTZ") for type_ in types.values())
-    if has_timestamps and _TIMESTAMPS not in (commit.state.protocol.get("writerFeatures") or ()):
-        return False
     added = [
         {"name": name, "type": type_.declaration, "nullable": True, "metadata": {}}
         for name, type_ in types.items()
@@ -52,7 +86,13 @@ def _are_added(folder: TableFolder, columns: Sequence[TableColumn], note: Commit
         "schemaString": json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
     }
     listed = json.dumps([{"column": field} for field in added], separators=(",", ":"))
-    return commit.is_made("ADD COLUMNS", {"columns": listed}, {}, metadata=metadata)
+    return commit.is_made(
+        "ADD COLUMNS",
+        {"columns": listed},
+        {},
+        metadata=metadata,
+        protocol=protocol if missing else None,
+    )
 
 
 def remove_rows(session: Session, location: str, note: CommitNote) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from replctl.types.delta_type import DeltaType, native_type, quoted_name
+from replctl.types.delta_type import VARIANT, DeltaType, native_type, quoted_name
 
 #: Returns SQL of a simple value in another form; or the same SQL, if the form does not differ.
 _Leaf = Callable[[DeltaType, str], str]
@@ -24,12 +24,13 @@ def equal_form(type_name: str, value: str) -> str:
     """Return SQL of a form that is equal if and only if two native values are equal: the entries of
     maps are sorted.
     """
-    return _rewritten(native_type(type_name), value, lambda _type, leaf: leaf, sorts_maps=True)
+    return _rewritten(native_type(type_name), value, _equal, sorts_maps=True)
 
 
 def exact_form(type_name: str, value: str) -> str:
     """Return SQL of a form that is equal if and only if two native values are stored identically:
-    -0.0 differs from 0.0.  Only the order of entries in maps does not matter.
+    -0.0 differs from 0.0.  Only the order of entries in maps does not matter, and some types within
+    VARIANTs (`_variant`).
     """
     return _rewritten(native_type(type_name), value, _exact, sorts_maps=True)
 
@@ -38,7 +39,10 @@ def exact_text(type_name: str, value: str) -> str:
     """Return SQL of a text that differs if `exact_form` differs, to hash it: Spark's hash of nested
     values ignores NULLs and boundaries.
     """
-    exact = _rewritten(native_type(type_name), value, _exact_text, sorts_maps=True)
+    type_ = native_type(type_name)
+    exact = _rewritten(type_, value, _exact_text, sorts_maps=True)
+    if type_.name == VARIANT:
+        return exact  # a text
     return f"to_json({exact}, map('ignoreNullFields', 'false'))"
 
 
@@ -55,8 +59,22 @@ def _as_json(type_: DeltaType, value: str) -> str:
     return value
 
 
+def _equal(type_: DeltaType, value: str) -> str:
+    return _variant(value) if type_.name == VARIANT else value
+
+
 def _exact(type_: DeltaType, value: str) -> str:
-    return f"CAST({value} AS STRING)" if type_.name in _FLOATS else value
+    return f"CAST({value} AS STRING)" if type_.name in _FLOATS else _equal(type_, value)
+
+
+def _variant(value: str) -> str:
+    """Return SQL of a VARIANT as text: its type and its JSON.
+
+    Spark neither compares nor groups VARIANTs.  It calls an array of elements of several types
+    ARRAY<VARIANT>.  So two such arrays that differ only in types, as [1, '2020-01-01'] and [1, DATE
+    '2020-01-01'] do, have the same text.
+    """
+    return f"concat(schema_of_variant({value}), ' ', to_json({value}))"
 
 
 def _exact_text(type_: DeltaType, value: str) -> str:

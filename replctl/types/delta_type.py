@@ -1,6 +1,6 @@
-"""Types of Delta without a counterpart in PostgreSQL: STRUCT, MAP, and arrays of these or of
-arrays.  A column of such a type is *native*: replctl copies its values unchanged from Delta table
-to Delta table, and shows them as jsonb.
+"""Types of Delta without a counterpart in PostgreSQL: STRUCT, MAP, VARIANT, and arrays of these or
+of arrays.  A column of such a type is *native*: replctl copies its values unchanged from Delta
+table to Delta table, and shows them as jsonb.
 
 The type name of a native column is `delta:` followed by the type in Spark's syntax.  In statements
 the column has the type jsonb.
@@ -18,6 +18,8 @@ from replctl.record import dataclass
 _PREFIX = "delta:"
 #: The type of native columns in statements.
 SHOWN_AS = "jsonb"
+#: A value that holds its own type, as a value of jsonb does; it can also be a date, a decimal, ...
+VARIANT = "VARIANT"
 #: Simple types of Delta's schemas in Spark's syntax.
 _SIMPLE = {
     "boolean": "BOOLEAN",
@@ -32,6 +34,7 @@ _SIMPLE = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
     "timestamp_ntz": "TIMESTAMP_NTZ",
+    "variant": VARIANT,
 }
 _DECLARED = {words: name for name, words in _SIMPLE.items()}
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(-?\d{1,2})\)", re.ASCII | re.IGNORECASE)
@@ -90,7 +93,7 @@ class DeltaType:
         if self.name == "ARRAY":
             element = self.parts[0][1]
             return element.name == "ARRAY" or element.is_native
-        return self.name in ("STRUCT", "MAP")
+        return self.name in ("STRUCT", "MAP", VARIANT)
 
 
 def is_native(type_name: str) -> bool:
@@ -215,9 +218,10 @@ def _expect(token: str, expected: str) -> None:
 def _made(name: str, parts: list[tuple[str, DeltaType | None]]) -> DeltaType | None:
     """Return a type with parts.  Keys of a MAP must be simple, so that JSON can show them."""
     known = tuple((label, part) for label, part in parts if part is not None)
-    if len(known) < len(parts) or not parts or (name == "MAP" and known[0][1].parts):
+    if len(known) < len(parts) or not parts:
         return None
-    return DeltaType(name, known)
+    is_wrong = name == "MAP" and (known[0][1].parts or known[0][1].name == VARIANT)
+    return None if is_wrong else DeltaType(name, known)
 
 
 def quoted_name(name: str) -> str:

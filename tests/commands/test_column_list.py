@@ -119,7 +119,6 @@ def test_a_list_that_does_not_fit_is_refused(
     ("type_", "notes", "shown"),
     [
         (_STRUCT, {}, "struct"),
-        ("variant", {}, "variant"),
         ("void", {}, "void"),
         ("interval year to month", {}, "interval year to month"),
         ("geometry(4326)", {}, "geometry(4326)"),

@@ -35,6 +35,7 @@ _TYPES = (
     *("time", "timetz", "timestamptz", "interval", "jsonb", "uuid", "pg_lsn", "int4range"),
     *("_int4", "_text", "_timestamptz", "_bool", "_bytea", "_numeric", "_interval"),
     "delta:STRUCT<a: INT, `b-c`: MAP<STRING, ARRAY<DATE>>>",
+    "delta:ARRAY<VARIANT>",
 )
 _COLUMNS = [
     *(TableColumn(n, type_, -1, f"c{n}") for n, type_ in enumerate(_TYPES, start=1)),

@@ -22,6 +22,8 @@ _COLUMNS = (
     "aa ARRAY<ARRAY<INT>>",
     "m MAP<STRING, STRUCT<f: FLOAT, m: MAP<INT, BINARY>>>",
     "n TIMESTAMP_NTZ",
+    "v VARIANT",
+    "va ARRAY<STRUCT<v: VARIANT>>",
 )
 #: Two rows; None: NULL
 _ROWS = (
@@ -29,9 +31,12 @@ _ROWS = (
     " array(named_struct('x', 'it''s', 't', TIMESTAMP'2024-01-01 00:00:00.25Z'), NULL),"
     " array(array(1, NULL), NULL, array()),"
     " map('zz', named_struct('f', CAST(-0.0D AS FLOAT), 'm', map(2, X'00ff')), 'a', NULL),"
-    " TIMESTAMP_NTZ'2024-01-01 12:00:00'",
-    "NULL, NULL, NULL, NULL, NULL",
-    "named_struct('a', NULL, 'b-c', NULL, 'd', NULL), array(), array(), map(), NULL",
+    " TIMESTAMP_NTZ'2024-01-01 12:00:00',"
+    ' parse_json(\'{"q": [1, "x", null], "a": 1e300}\'),'
+    " array(named_struct('v', to_variant_object(named_struct('d', DATE'2024-02-29', 'e', 1.5))))",
+    "NULL, NULL, NULL, NULL, NULL, NULL, NULL",
+    "named_struct('a', NULL, 'b-c', NULL, 'd', NULL), array(), array(), map(), NULL,"
+    " parse_json('null'), array(named_struct('v', NULL), NULL)",
 )
 _SHOWN = (
     '{"a": 1, "d": "2024-02-29", "b-c": [1.5, null]}',
@@ -39,6 +44,8 @@ _SHOWN = (
     "[[1, null], null, []]",
     '{"a": null, "zz": {"f": 0.0, "m": {"2": "\\\\x00ff"}}}',
     "2024-01-01 12:00:00",
+    '{"a": 1' + "0" * 300 + ', "q": [1, "x", null]}',
+    '[{"v": {"d": "2024-02-29", "e": 1.5}}]',
 )
 
 
@@ -52,10 +59,15 @@ def _make(engine: Engine, folder: Path, rows: tuple[str, ...] = _ROWS) -> None:
 
 def _exact(engine: Engine, location: str) -> list[tuple[object, ...]]:
     """Return all rows of a Delta table, with their types.  The entries of maps have no order."""
-    shown = "id, s, ss, aa, m, n"
-    found = engine.rows(f"SELECT {shown} FROM delta.`{location}` ORDER BY id")
+    shown = "id, s, ss, aa, m, n, v, va"
+    variants = (
+        "to_json(v), schema_of_variant(v),"
+        " transform(va, i -> (to_json(i.v), schema_of_variant(i.v), i IS NULL))"
+    )
+    read = shown.replace("v, va", variants)  # Spark sends no NULLs of VARIANT to clients
+    found = engine.rows(f"SELECT {read} FROM delta.`{location}` ORDER BY id")
     schema = engine.rows(f"SELECT typeof(struct({shown})) FROM delta.`{location}` LIMIT 1")
-    rows = [(*row[:4], sorted(row[4] or (), key=str), row[5]) for row in found]
+    rows = [(*row[:4], sorted(row[4] or (), key=str), *row[5:]) for row in found]
     return [tuple(map(repr, row)) for row in [*rows, *schema]]
 
 
@@ -69,7 +81,7 @@ def _change(engine: Engine, folder: Path) -> None:
     """Change rows as their owner does."""
     table = f"delta.`{folder}`"
     engine.run(f"UPDATE {table} SET s.a = 2, m = map('q', NULL) WHERE id = 1")
-    engine.run(f"UPDATE {table} SET aa = array(array(7)) WHERE id = 2")
+    engine.run(f"UPDATE {table} SET aa = array(array(7)), v = parse_json('7') WHERE id = 2")
     engine.run(f"DELETE FROM {table} WHERE id = 3")
     engine.run(f"INSERT INTO {table} SELECT 4, {_ROWS[0]}")
     engine.run(f"UPDATE {table} SET ss = transform(ss, i -> named_struct('x', 'y', 't', i.t))")
@@ -121,7 +133,7 @@ def test_statements_keep_native_values(engine: Engine, target: Database, tmp_pat
 def test_reconcile_and_verify_see_each_difference(
     engine: Engine, source: Database, target: Database, tmp_path: Path, key: str
 ) -> None:
-    rows = (_ROWS[0],) * 6
+    rows = (_ROWS[0],) * 9
     for name, side in (("source", source), ("target", target)):
         folder = tmp_path / name
         _make(engine, folder, rows)
@@ -136,6 +148,10 @@ def test_reconcile_and_verify_see_each_difference(
             "m = map('zz', named_struct('f', CAST(0.0 AS FLOAT), 'm', map(2, X'00ff')), 'a', NULL)",
             "ss = array(ss[1], ss[0])",
             "aa = NULL",
+            """v = parse_json('{"q": [1, "x", null], "a": 1}')""",
+            "v = NULL",
+            "va = array(named_struct('v',"
+            " to_variant_object(named_struct('d', '2024-02-29', 'e', 1.5))))",
         ),
         start=1,
     ):
@@ -151,14 +167,14 @@ def test_reconcile_and_verify_see_each_difference(
     assert len(engine.rows(f"DESCRIBE HISTORY {table}")) == len(before) + 1, metrics
     found, expected = (_exact(engine, str(tmp_path / name)) for name in ("target", "source"))
     assert found == expected
-    engine.run(f"UPDATE {table} SET s = NULL WHERE id = 6")
+    engine.run(f"UPDATE {table} SET s = NULL WHERE id = 9")
     ((table_found,),) = (found.tables for found in verify(target.session))
     assert table_found.comparison is not None, table_found.error
     planted = {"different": 1} if key else {"missing": 1, "extra": 1}
     assert table_found.comparison.differences == planted
     target.run("ALTER SUBSCRIPTION s REFRESH TABLE t")
     assert target.sync() == []
-    assert _exact(engine, str(tmp_path / "target"))[5] == expected[5]
+    assert _exact(engine, str(tmp_path / "target"))[8] == expected[8]
 
 
 def test_a_native_column_stops_only_what_it_does_not_fit(

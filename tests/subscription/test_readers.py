@@ -403,3 +403,17 @@ def test_pandas_own_types_lose_integers(copies: dict[str, _Copy]) -> None:
     frame = DeltaTable(copies["altered"].place).to_pandas()
     assert str(frame["w"].dtype) == "float64"
     assert str(_pandas(copies["altered"].place).schema.field("w").type) == "int64"
+
+
+def test_readers_of_variants(engine: Engine, source: Database, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    engine.run(f"CREATE TABLE delta.`{place}` (id INT, v VARIANT) USING delta")
+    engine.run(f"INSERT INTO delta.`{place}` SELECT 1, parse_json('{{\"a\": [1, null]}}')")
+    source.run(f"CREATE TABLE t USING delta LOCATION '{place}'")
+    assert source.rows("SELECT * FROM t") == [("1", '{"a": [1, null]}')]
+    query = f"SELECT v FROM delta_scan('{place}')"
+    assert _connection().execute(query).fetchall() == [({"a": [1, None]},)]
+    ((parts,),) = (row.values() for row in _queried(str(place), "SELECT v FROM t").to_pylist())
+    assert {*parts} == {"metadata", "value"}
+    with pytest.raises(pl.exceptions.ComputeError, match="LogicalType"):
+        pl.read_delta(str(place))

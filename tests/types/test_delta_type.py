@@ -20,6 +20,8 @@ _ARRAY = {"type": "array", "elementType": "long", "containsNull": True}
     [
         ("string", "STRING", False),
         (_ARRAY, "ARRAY<BIGINT>", False),
+        ("variant", "VARIANT", True),
+        ({"type": "array", "elementType": "variant", "containsNull": True}, "ARRAY<VARIANT>", True),
         (_STRUCT, "STRUCT<a: INT, `b``c`: DECIMAL(10,2)>", True),
         (
             {"type": "array", "elementType": _ARRAY, "containsNull": True},
@@ -45,11 +47,11 @@ def test_types_are_written_and_read(schema: object, text: str, is_native: bool) 
     "schema",
     [
         "void",
-        "variant",
         {"type": "struct", "fields": []},
         {"type": "struct", "fields": [_field("a", "void")]},
         {"type": "struct", "fields": [_field("a", "string") | {"metadata": {"__COLLATIONS": {}}}]},
         {"type": "map", "keyType": _ARRAY, "valueType": "long"},
+        {"type": "map", "keyType": "variant", "valueType": "long"},
     ],
 )
 def test_other_types_are_not_carried(schema: object) -> None:
@@ -61,7 +63,7 @@ def test_other_types_are_not_carried(schema: object) -> None:
     [
         *("", "STRUCT", "STRUCT<>", "STRUCT<a>", "STRUCT<a: INT", "STRUCT<a: INT>>", "a;b"),
         *("MAP<INT>", "MAP<INT, INT, INT>", "ARRAY<>", "ARRAY<INT, INT>", "STRUCT<a: VOID>"),
-        "ARRAY<MAP<ARRAY<INT>, INT>>",
+        *("ARRAY<MAP<ARRAY<INT>, INT>>", "MAP<VARIANT, INT>"),
     ],
 )
 def test_texts_that_are_no_types(text: str) -> None:
