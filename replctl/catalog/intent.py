@@ -90,7 +90,7 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
 
 
 def list_intents(connection: Connection) -> list[Intent]:
-    """Return the tables that all transactions in progress write."""
+    """Return the tables that any transaction in progress writes."""
     rows = connection.execute(select(state_schema.intent))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 

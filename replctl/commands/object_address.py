@@ -37,7 +37,7 @@ _RELATIONS: dict[str, Kind] = {
 
 
 def relation_object(relation: Relation) -> Object:
-    """Return a relation as an object that can be dropped.  A composite type is a type."""
+    """Return a relation as an object that can be dropped; for a composite type, the type."""
     if relation.kind == RelKind.COMPOSITE_TYPE:
         return Object("type", type_oid(relation.row_type))
     return Object(_RELATIONS[relation.kind], relation.oid)

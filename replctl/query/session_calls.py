@@ -98,7 +98,8 @@ def is_session_call(environment: Environment, node: Any) -> bool:
 
 
 def divided(query: Query, environment: Environment) -> DividedQuery | None:
-    """Divide a query in two; return None if its SELECT list has no calls of session functions.
+    """Divide a query into one for the rows and one that makes the calls for each row.  Return None
+    if its SELECT list has no calls of session functions.
 
     Raises:
         FeatureNotSupported: some calls come before a sort, and some after it.

@@ -260,7 +260,7 @@ def count_unpublished(
     rows: str,
     scope: tuple[Expr, ...] | None,
 ) -> tuple[int, int]:
-    """Return the number of target rows that are not published: within a scope, and in total.
+    """Return two numbers of target rows that are not published: those in a scope, and all of them.
 
     Args:
         scope: see `Mending.deletes`.

@@ -41,7 +41,7 @@ from replctl.types.type_modifier import typmod_in as typmod_in
 Value: TypeAlias = object
 
 #: The types of each module.  A module is imported when a value of its types is first needed.
-_FAMILIES = {
+_MODULES = {
     "array_": "",
     "bit_string": "bit varbit",
     "boolean": "bool",
@@ -67,7 +67,7 @@ _FAMILIES = {
     "uuid_": "uuid",
     "xml_": "xml",
 }
-_FAMILY = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _WITHOUT_ARRAY = frozenset({"unknown"})
 
 
@@ -123,7 +123,7 @@ def coerce_typmod(type_name: str, value: Value, typmod: int, *, explicit: bool) 
 def is_supported(type_name: str) -> bool:
     """Return whether this module can parse and print the type."""
     element = type_name.removeprefix("_")
-    return element in _FAMILY and (element == type_name or element not in _WITHOUT_ARRAY)
+    return element in _MODULE_OF and (element == type_name or element not in _WITHOUT_ARRAY)
 
 
 @cache
@@ -132,9 +132,9 @@ def _form(type_name: str) -> TextForm:
         return _form("text")
     if not is_supported(type_name):
         raise FeatureNotSupported(f"values of type {type_name} are not supported")
-    if type_name in _FAMILY:
-        family = import_module(f"replctl.types.{_FAMILY[type_name]}")
-        form: TextForm = family.FORMS[type_name]
+    if type_name in _MODULE_OF:
+        module = import_module(f"replctl.types.{_MODULE_OF[type_name]}")
+        form: TextForm = module.FORMS[type_name]
         return form
     element = type_name.removeprefix("_")
     array_form: TextForm = import_module("replctl.types.array_").array_form(

@@ -265,7 +265,7 @@ def test_deep_json_is_refused_where_python_cannot_read_it() -> None:
         parse("jsonb", text)
 
 
-def test_import_loads_no_family() -> None:
+def test_import_loads_no_module_of_a_type() -> None:
     code = (
         "import sys, replctl.types.text as t\n"
         "assert t.canonical('int4', ' 1') == '1'\n"
