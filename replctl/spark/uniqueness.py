@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replctl.spark.data_type import wire
 from replctl.spark.key_lookup import found_rows
 from replctl.spark.normal_form import (
+    TypedColumn,
     has_own_form,
     is_stored_alike,
     matches,
     matching_form,
     matching_group,
+    matching_values,
 )
 from replctl.spark.outcome import (
     NEW,
@@ -138,21 +140,21 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
     columns = _columns(outcome, key)
     if not all(map(has_own_form, columns)):
         return None
-    values = zip(*(outcome.rows.values(f"w{column.attnum}") for column in columns), strict=True)
+    values = [outcome.rows.values(f"w{column.attnum}") for column in columns]
     ops = outcome.rows.values("op")
-    entering = [(i, row) for i, row in enumerate(values) if ops[i] in NEW]
+    entering = [(i, row) for i, row in enumerate(zip(*values, strict=True)) if ops[i] in NEW]
     known = [(i, row) for i, row in entering if None not in row]
     if key.nulls_not_distinct and len(known) < len(entering):
         return None
     present = _present_values(outcome, key, [row for _i, row in known])
     if present is None:
         return None
-    positions = outcome.rows.values("position")
+    forms, positions = _forms_here(columns, values), outcome.rows.values("position")
     repeated = []
-    for i, row in sorted(known, key=lambda item: positions[item[0]]):
-        if repr(row) in present:
+    for i in sorted((i for i, _row in known), key=positions.__getitem__):
+        if forms[i] in present:
             repeated.append(i)
-        present.add(repr(row))
+        present.add(forms[i])
     # A row that leaves the table, or is not in the index, does not count
     is_exact = key.condition is None and key.leaf is None and set(ops) <= {RowOp.INSERT}
     return repeated if is_exact or not repeated else None
@@ -160,12 +162,11 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
 
 def _present_values(
     outcome: Outcome, key: UniqueKey, values: Sequence[tuple[Any, ...]]
-) -> set[str] | None:
-    """Return those values of an index that the table has, and maybe others; None: ask Spark.
-
-    The result has the `repr` of each value's wire form, because arrays cannot be hashed.
+) -> set[tuple[Hashable, ...]] | None:
+    """Return those values of an index that the table has, and maybe others, in the form of
+    `_forms_here`; None: ask Spark.
     """
-    present: set[str] = set()
+    present: set[tuple[Hashable, ...]] = set()
     wanted = dict(zip(key.attnums, zip(*values, strict=True), strict=False))
     for leaf in outcome.target.leaves:
         if leaf.source.location is None or not values:
@@ -175,12 +176,23 @@ def _present_values(
         is_whole = all(column.storage_name is not None for column in columns)
         if found is None or (found.num_rows and not is_whole):
             return None
-        sent = (
+        sent = [
             column.cast(wire(c.type, c.typmod).arrow).to_pylist()
             for c, column in zip(columns, found.columns, strict=True)
-        )
-        present.update(map(repr, zip(*sent, strict=True)))
+        ]
+        present.update(_forms_here(columns, sent))
     return present
+
+
+def _forms_here(
+    columns: Sequence[TypedColumn], values: Sequence[Sequence[Any]]
+) -> list[tuple[Hashable, ...]]:
+    """Return values of an index in a form in which they are equal if PostgreSQL finds them equal.
+
+    Args:
+        values: for each column its values in wire form (data_type.wire).
+    """
+    return [*zip(*map(matching_values, columns, values), strict=True)]
 
 
 def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) -> Problem:

@@ -29,3 +29,17 @@ def test_zeros_of_the_other_sign_are_found(spark_session: Session) -> None:
                 query = f"SELECT count(*) FROM z WHERE {condition}"
                 assert answer_of(spark_session, query)[0] == f"| {count}", (sign, count, query)
             answer_of(spark_session, "DROP TABLE z")
+
+
+@pytest.mark.parametrize("type_", ["float8", "float4", "float8[]"])
+def test_a_zero_of_the_other_sign_is_a_duplicate(session: Session, type_: str) -> None:
+    """Whether an earlier row of the statement has it, or a row of the table."""
+    zero, other = ("'{0}'", "'{-0}'") if type_.endswith("[]") else ("'0'", "'-0'")
+    answer_of(session, f"CREATE TABLE u (i int, f {type_}, PRIMARY KEY (i, f))")
+    found = (
+        'ERROR 23505: duplicate key value violates unique constraint "u_pkey"',
+        f"DETAIL: Key (i, f)=(1, {other[1:-1]}) already exists.",
+    )
+    assert answer_of(session, f"INSERT INTO u VALUES (1, {zero}), (1, {other})") == found
+    assert answer_of(session, f"INSERT INTO u VALUES (1, {zero})") == ("INSERT 0 1",)
+    assert answer_of(session, f"INSERT INTO u VALUES (1, {other})") == found
