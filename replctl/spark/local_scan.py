@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
-#: The entries in a file's metadata that name the version of Spark or replctl that wrote it.
-#: Without such an entry, the dates and timestamps may follow another calendar.  So may those of a
-#: file with one of the entries below.
-_WRITERS = (b"org.apache.spark.version", WRITER)
+#: The entry in a file's metadata that names the version of Spark that wrote it.  Files of other
+#: writers may follow another calendar.  So may files of a Spark before `_FIRST_KNOWN`, and files
+#: with one of the entries below (DataSourceUtils.datetimeRebaseSpec).
+_SPARK, _FIRST_KNOWN = b"org.apache.spark.version", b"3.0.0"
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _TIMES = frozenset(("date", "timestamp", "timestamptz"))
 
@@ -322,9 +322,9 @@ def _places(
 def has_known_calendar(parquet: ParquetFile) -> bool:
     """Return whether the dates and timestamps of a file follow the Gregorian calendar."""
     written = parquet.metadata.metadata or {}
-    return any(name in written for name in _WRITERS) and not any(
-        name in written for name in _OLD_CALENDARS
-    )
+    if any(name in written for name in _OLD_CALENDARS):
+        return False
+    return WRITER in written or written.get(_SPARK, b"") >= _FIRST_KNOWN
 
 
 def _values(

@@ -6,7 +6,7 @@ import datetime
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -308,6 +308,26 @@ def test_spark_reads_dates_of_other_writers(type_: str, value: object, tmp_path:
     """Other writers may use another calendar."""
     write_deltalake(tmp_path, pa.table({"d": [value]}))
     assert values(source(tmp_path, TableColumn(1, type_, -1, "d"))) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "is_known"),
+    [
+        ({"version": "4.2.0"}, True),
+        ({"version": "3.0.0"}, True),
+        ({"version": "2.4.8"}, False),  # it wrote dates of the Julian calendar
+        ({"version": "3.5.1", "legacyDateTime": ""}, False),
+    ],
+)
+def test_spark_reads_dates_of_old_calendars(
+    tmp_path: Path, written: Mapping[str, str], *, is_known: bool
+) -> None:
+    days = pa.table({"d": [datetime.date(1500, 1, 1)]})
+    write_deltalake(tmp_path, days)
+    entries = {f"org.apache.spark.{name}": value for name, value in written.items()}
+    parquet.write_table(days.replace_schema_metadata(entries), next(tmp_path.glob("*.parquet")))
+    found = values(source(tmp_path, TableColumn(1, "date", -1, "d")))
+    assert found == ([("1500-01-01",)] if is_known else None)
 
 
 def test_spark_reads_a_table_with_a_name_in_its_catalogs(lake: Lake) -> None:
