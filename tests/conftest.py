@@ -13,7 +13,7 @@ from fix_spark import connect_server, engine, spark_session
 from hypothesis import HealthCheck, settings
 from order import dealt
 
-# How long an example takes says how busy the machine is
+# The time of an example depends on how busy the machine is
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

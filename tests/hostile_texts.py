@@ -79,7 +79,7 @@ HOSTILE: dict[str, str] = {
     "file names": "_delta_log",
 }
 
-#: Those that mean something only if there is nothing else; they must not be joined.
+#: Texts that have a meaning only alone, so that they must not be joined.
 _ALONE = (
     "upper case", "keyword", "only a newline", "null", "null of copy", "end of copy", "dots",
     "number", "other digits", "nan", "boolean", "blank", "parameter", "glob", "trailing blanks",
@@ -101,7 +101,7 @@ def _joined() -> dict[str, str]:
 
 NAMES = _joined()
 
-#: What is no name, for it is too long or nothing.
+#: Invalid names: too long, or empty.
 EMPTY = ""
 LONG = "ab'\"`\\${x}é\n" * (65536 // 13)
 

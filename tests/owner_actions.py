@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FEED = "delta.enableChangeDataFeed"
 _PROPERTY = "ALTER TABLE {t} SET TBLPROPERTIES ('%s' = '%s')"
 _WITH_VECTORS = _PROPERTY % ("delta.enableDeletionVectors", "true")
-#: Tasks in which VACUUM lists a table; the 10,000 that Spark takes by itself need a minute.
+#: Number of tasks in which VACUUM lists a table.  The default, 10,000, takes a minute.
 _FEW_TASKS = "SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 2"
 _SCHEMA = pa.schema(
     [
@@ -376,7 +376,7 @@ INCOMPATIBLE = [
     ),
 ]
 
-#: What a subscription gets over without help, by what the table is to it.
+#: The actions after which a subscription continues without help, by the role of the table.
 AT_A_SOURCE = [*_DML, *_CARE, *_REPLACEMENTS]
 AT_A_TARGET = [*_DML, *_CARE]
 #: What may stop it.

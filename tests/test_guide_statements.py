@@ -25,7 +25,7 @@ _README = _DOCS.parent / "README.md"
 _SQL = re.compile(r"^( *)```sql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 #: The SQL of README.md; a session with prompts has a test of its own.
 _INDENTED = re.compile(r"^((?:    CREATE .*\n|    \\.*\n)+)", re.MULTILINE)
-#: What replctl runs at the publisher; the rest is for the subscriber.
+#: Statements for the publisher.  The others are for the subscriber.
 _AT_PUBLISHER = re.compile(
     r"(CREATE|ALTER) PUBLICATION|SELECT (data|pg_replication|pg_create)|SELECT slot_name"
 )

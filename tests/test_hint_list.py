@@ -28,8 +28,8 @@ PLACES = (
     "catalog/cluster.py", "catalog/standby.py",
 )  # fmt: skip
 
-#: It is PostgreSQL's; it says what the machine lacks, which no test takes away; or it comes from
-#: another error.
+#: The HINT is PostgreSQL's, or it comes from another error, or it names something that the machine
+#: lacks and that no test can remove.
 POSTGRESQL, MACHINE, PASSED_ON = "PostgreSQL's", "the machine's", "another's"
 
 _COLUMNS = (
@@ -50,7 +50,7 @@ _RULES = "subscription/test_delta_rules_of_targets.py::test_"
 _CONNECTOR = "spark/test_errors.py::test_a_server_without_the_connector_for_s3"
 _TARGET = "subscription/test_replaced_target.py::test_the_hint_makes_the_rows_equal_again"
 
-#: A HINT, with {} for what is filled in, or the expression that makes it; and what tries it.
+#: Each HINT, with {} for values, or the expression that makes it; and the test that follows it.
 HINTS: dict[str, str] = {
     "Add a primary key to the table.": "commands/test_refused.py::"
     "test_a_volatile_update_without_a_key_is_sent_as_a_whole",

@@ -220,7 +220,7 @@ def test_a_password_is_required_as_long_as_the_owner_is_no_superuser(session: Se
     _run(session, "alter subscription s set (password_required = false)")
     assert sync(session) == []
     _run(session, "alter role owner noreplication")
-    (failure,) = sync(session)  # as owner, not as postgres, whom nobody has named
+    (failure,) = sync(session)  # as owner, not as postgres, which nobody has named
     assert "permission denied to start WAL sender" in failure.error.message
     _run(session, "alter subscription s disable; alter subscription s set (slot_name = none)")
     _run(session, "drop subscription s; select pg_drop_replication_slot('made')")

@@ -91,7 +91,7 @@ def test_no_text_names_a_command_in_another_way() -> None:
     assert found == set()
 
 
-# -- followed; the default cluster is another one: that of fixture psql
+# -- followed; the default cluster is a different one: that of fixture psql
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_a_standby_whose_slot_is_lost(psql: Psql, elsewhere: Path) -> None:
     lost = "SELECT wal_status, active FROM pg_replication_slots WHERE slot_name = 'one'"
     assert primary.rows(lost) == [("reserved", "f")]
 
-    # Nothing is made of a standby whose slot is lost
+    # replctl does not create a standby with a lost slot
     _lose_slots(cluster, "more")
     other = elsewhere.with_name("other")
     shutil.rmtree(standby_home)

@@ -188,7 +188,7 @@ class ExpressionWriter:
 
     def _and_or(self, expr: nodes.BoolExpr, write: WriteQuery) -> str | None:
         """Return AND or OR as a value; None if the evaluator must compute it.  For a value SQLite
-        computes all operands, unlike for a condition.  This is harmless if no operand can fail.
+        computes all operands; for a condition it may not.  This is harmless if no operand can fail.
         """
         if all(map(_is_safe, expr.args)):
             return self._condition(expr, write)

@@ -144,7 +144,7 @@ def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
     list(execute(session, "CREATE TABLE b (x int)"))
     put_back(home, backup)  # type: ignore[operator]
     assert cluster.is_replaced
-    if put_back is _move:  # the -wal is still that of the other one, which is written on
+    if put_back is _move:  # the -wal is still that of the other one, which is still written
         with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
             open_cluster(home)
     with pytest.raises(CannotConnectNow) as caught:

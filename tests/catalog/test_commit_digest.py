@@ -44,7 +44,9 @@ def test_each_commit_has_a_digest_of_its_own(cluster: Cluster) -> None:
     first, second, third = commits(cluster, 3)
     assert len({first.digest, second.digest, third.digest, None}) == 4
     with cluster.begin(write=True) as connection:
-        next_lsn(connection)  # what is no commit has the digest of the commit before it
+        next_lsn(
+            connection
+        )  # entries that are not commits have the digest of the commit before them
         end = insert_lsn(connection)
         assert digest_at(connection, end) == third.digest
         assert digest_at(connection, third.lsn - 1) == second.digest
@@ -84,7 +86,7 @@ def test_trimming_keeps_the_proof_of_what_is_still_read(cluster: Cluster) -> Non
         assert is_in_log(connection, LogPosition(third.lsn + 1, third.digest))
         assert not is_in_log(connection, LogPosition(third.lsn + 1, second.digest))
         assert not is_in_log(connection, LogPosition(last.lsn, third.digest))
-        assert is_in_log(connection, first)  # trimmed: a slot that needs it is lost anyway
+        assert is_in_log(connection, first)  # trimmed: a slot that needs it is lost in any case
         assert digest_at(connection, first.lsn) is None
         assert broken_link(connection) is None
         trim(connection, Horizon(last.lsn, _LATER))

@@ -17,7 +17,7 @@ from replctl.errors import InvalidPassword, TooManyConnections
 from replctl.execute import execute
 from replctl.session import Session
 
-#: What a PostgreSQL 17 server keeps of the password `geheim`.
+#: The verifier of the password `geheim` on a PostgreSQL 17 server.
 VERIFIER = (
     "SCRAM-SHA-256$4096:sKqbZgZFsZtyoER6ZWt2LA==$LsCd+zR/ZjBmhQ7N8DM+R0kPsQ96FWwsOOzodddB2Bg="
     ":Noh8ZFkYpXdEyiBa4epU7xHstMAv5EJFCz/nO1QAEyo="

@@ -322,7 +322,7 @@ def test_parameters_with_names(session: Session, tmp_path: Path) -> None:
     assert refused[0] == (
         'ERROR 42809: storage parameter "catalog_table" is not for adopted tables'
     )
-    # Nothing needs Spark before the first write; PostgreSQL does not see the parameter
+    # The table needs Spark only at the first write; PostgreSQL does not get the parameter
     run = Database(session).run
     run("CREATE TABLE t (id int) WITH (catalog_table = 'lake.t', fillfactor = 50)")
     run("ALTER TABLE t SET (catalog_table = 'lake.u')")

@@ -72,7 +72,7 @@ def test_hints_of_keys_and_properties(session: Session, tmp_path: Path) -> None:
     )
     hint = _hint(session, 'ALTER TABLE "My a" RESET (delta.enableChangeDataFeed)')
     assert hint == 'Use ALTER TABLE public."My a" SET (delta.enableChangeDataFeed = false).'
-    # Setting a property takes Spark; that the statement is understood shows in its error
+    # Setting a property needs Spark.  The error shows that replctl accepts the statement
     answer = answer_of(session, hint.removeprefix("Use ").removesuffix("."))
     assert "has no Spark" in answer[0] or answer == ("ALTER TABLE",)
 

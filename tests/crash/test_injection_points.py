@@ -168,7 +168,7 @@ def test_a_copy_into_a_table_with_rows_survives(
     published = command.rows_of_parted("test_pub")
     for point in points:
         assert command.sync(kill_at=f"tablesync.{point}") == -signal.SIGKILL, point
-        # A leaf that is written is not seen without the other
+        # No query sees the written leaf before the other leaf is written
         is_there = point == "after-finishedcopy"
         halfway = command.rows_of_parted("test_sub")
         assert halfway == (published if is_there else "1|own\n99|own\n"), point
@@ -257,10 +257,10 @@ def test_a_reconcile_by_itself_survives(command: Command, tmp_path: Path) -> Non
     )
     assert command.sync() == 0
     shutil.copytree(place, backup)
-    # A batch that is written in part goes on without the table
+    # A batch that is written in part continues without the table
     DeltaTable(str(place)).update(updates={"v": "'half'"}, predicate="id IN (3, 30)")
     assert command.sync(kill_at="apply.after-first-table") == -signal.SIGKILL
-    # What is the same in every copy is killed in test_a_copy_survives
+    # test_a_copy_survives kills the points that all copies share
     parts = ("after-snapshot", "after-copy", "before-finishedcopy", "before-ready")
     for number, point in enumerate([*_points("resync"), *(f"tablesync.{part}" for part in parts)]):
         if number in (0, 2, 3):  # what a copy has read before is gone
@@ -400,7 +400,7 @@ def test_an_undo_survives(command: Command) -> None:
     before = command.answers("test_pub")
     statement = "UPDATE parted SET id = 101 - id;\n"
     command.run("-d", "test_pub", script=statement, kill_at="write.before-log")
-    # Definitions of another database leave what is unfinished to be undone
+    # A statement in another database does not undo the unfinished work
     command.run("-d", "test_sub", script="CREATE SCHEMA elsewhere;\nDROP SCHEMA elsewhere;\n")
     touch = "INSERT INTO parted VALUES (-1, 'new');\nDELETE FROM parted WHERE id = -1;\n"
     for point in _points("undo"):

@@ -107,7 +107,7 @@ class Comparison:
     server: Server
     rows: list[list[str | None]]
     differences: list[Difference] = field(default_factory=list)
-    #: Why replctl refuses to evaluate what it accepts, by expression.
+    #: The reasons why replctl accepts an expression, but does not evaluate it, by expression.
     refused: dict[str, str] = field(default_factory=dict)
     compared: int = 0
     evaluated: int = 0

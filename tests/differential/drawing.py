@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from .expressions import expressions
 from .rows import tables
 
-_TOGETHER = 20  # expressions of one example: what Hypothesis draws one by one repeats itself
+_TOGETHER = (
+    20  # expressions of one example: Hypothesis repeats expressions that it draws one by one
+)
 
 
 def drawn_table(number: int) -> list[list[str | None]]:

@@ -18,11 +18,11 @@ from .forms import WORDS, Form, forms, type_names
 from .rows import COLUMNS
 from .values import TYPES, value_texts
 
-#: Kinds of expressions, those that are likelier more often.
+#: Kinds of expressions.  Frequent kinds occur several times.
 _KINDS = ["special"] * 4 + ["operator"] * 3 + ["function"] * 3 + ["cast"]
 _INNER_KINDS = ["leaf"] * 3 + _KINDS
 _DEPTHS = st.sampled_from([1, 2, 2, 3])
-#: Types that row filters are mostly about come more often.
+#: Types.  The usual types of row filters occur several times.
 _WANTED = ["bool"] * 3 * len(TYPES) + [*TYPES] + ["int4", "numeric", "text", "timestamp"] * 5
 _WRONG = [
     "nothere",

@@ -24,7 +24,7 @@ class Form:
     result: str
 
 
-#: Functions that are left out: of the server's inside, or that fill memory with a large argument.
+#: Omitted functions: they show internals of the server, or fill the memory for a large argument.
 _LEFT_OUT = re.compile(
     r".*_(accum|accum_inv|combine|avg|sum|larger|smaller|send|canonical|subdiff|transfn|statefunc"
     r"|sum|corr|pop|samp|regr.*)|(int\d?\d|float\d)(larger|smaller|send)|in_range|int8(inc|dec).*"

@@ -22,7 +22,7 @@ _SETTINGS = (
     " -c extra_float_digits=1 -c client_min_messages=error -c statement_timeout=5s"
     " -c search_path=public"
 )
-#: All rows at once; where one fails, each by itself.  OFFSET 0 keeps the subquery apart.
+#: All rows at once, or each row alone if one fails.  OFFSET 0 prevents the merge of the subquery.
 _EVALUATE = f"""
 CREATE FUNCTION evaluate(expression text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE

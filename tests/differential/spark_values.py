@@ -87,7 +87,7 @@ class SparkValues:
         selected, fields = ["c1"], [StagedColumn("c1", "int4")]
         for i, one in enumerate(batch):
             failing = range(1, len(one.item.results) + 1) if is_guarded else one.keys(failing=True)
-            # try_to_binary() is NULL where what is in it fails
+            # try_to_binary() is NULL if its argument fails
             test = f"(try_to_binary(coalesce(CAST({one.sql} AS STRING), ''), 'utf-8') IS NULL)"
             fails = f"CASE WHEN {_is_one_of(failing)} THEN {test} ELSE FALSE END"
             value = one.sql if not is_guarded else f"CASE WHEN NOT {test} THEN {one.sql} END"
@@ -109,7 +109,7 @@ class SparkValues:
     def _note(self, item: Evaluated, number: int, expected: str, actual: str) -> None:
         is_error = (expected.startswith("!"), actual.startswith("!"))
         if is_error[0] != is_error[1] and _has_and_or(item.expr):
-            return  # which operands of AND and OR are computed, is not defined
+            return  # the computed operands of AND and OR are unspecified
         if actual != expected:
             self.comparison.differences.append(
                 Difference("spark", item.expression, expected, actual, number)

@@ -26,7 +26,7 @@ from replctl.session import Session
 
 DATA = Path(__file__).parent / "data"
 SCHEMA_ONLY = DumpOptions(schema_only=True)
-#: What there is, in words that both have; the names of what is made unasked are left out.
+#: Queries of all objects that work on both.  They omit the names of implicit objects.
 QUESTIONS = (
     "SELECT n.nspname, c.relname, c.relkind, c.relreplident, c.relpersistence, c.relispartition,"
     " pg_get_userbyid(c.relowner), pg_get_expr(c.relpartbound, c.oid)"

@@ -13,7 +13,7 @@ from fix_spark import spark_options
 
 DATA = Path(__file__).parent / "data" / "pg_dump"
 _ROLES = "CREATE ROLE shop_owner; CREATE ROLE shop_reader; CREATE ROLE shop_tenant"
-#: What a whole dump has more than one with --schema-only.
+#: The additional parts of a dump without --schema-only.
 _ROWS = re.compile(
     r"^--\n-- (?:Data for )?Name: [^\n]*; Type: (?:TABLE DATA|SEQUENCE SET);.*?(?=^--\n-- )",
     re.MULTILINE | re.DOTALL,

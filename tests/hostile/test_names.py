@@ -221,7 +221,7 @@ def test_a_long_name_is_cut_as_by_a_server(session: Session, postgres_server: st
             assert differences(session, server, script, LONG_NAMES) == {}
 
 
-#: What cannot be a character, in every way to write it.
+#: Invalid characters, in every notation.
 NO_CHARACTERS = r"""
 select E'\000'
 select E'a\x00b'

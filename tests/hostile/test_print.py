@@ -16,7 +16,7 @@ from replctl.catalog.server_log import ServerLog
 from replctl.errors import DataError
 
 FORMATS = "aligned unaligned csv wrapped html latex asciidoc troff-ms latex-longtable".split()
-#: U+10FFFF is no character to be printed, for psql.
+#: psql treats U+10FFFF as not printable.
 ALL = [*HOSTILE.values(), "", LONG]
 TEXTS = [text for text in HOSTILE.values() if "\U0010ffff" not in text]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 TEXTS = [*HOSTILE.values(), "", LONG]
-#: What a folder of a file system can be called, in few names.
+#: All valid texts for the name of a folder, in a few names.
 FOLDERS = [name for name in NAMES.values() if "/" not in name and name != ".."]
 _LONG_NAMES = [name for name in NAMES.values() if len(name) > 20]
 KEYED, UNKEYED, WIDE = map(quote_identifier, _LONG_NAMES[:3])

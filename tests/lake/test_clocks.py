@@ -15,7 +15,7 @@ from replctl.catalog.vacuum_horizon import Horizon, oldest_needed_version
 from replctl.lake.publisher import LakePublisher
 
 _DAY = 86400
-#: Days around which a week is a week, whatever clocks on walls do.
+#: Days on which wall clocks change.  A week still has the same length.
 _DAYS = ("2027-03-28", "2027-10-31", "2026-12-31", "2028-02-29")
 _ZONES = ("UTC", "Europe/Zurich", "America/New_York", "Australia/Lord_Howe")
 
@@ -43,7 +43,7 @@ def _date_commits(lake: Lake, days: Sequence[float], now: float) -> None:
         # All are old but the last one
         ((-40, -30, -20, -10, -1), 5),
         ((-40, -30, -20, -3, -1), 4),
-        # A clock was a year ahead: what comes before and after a commit tells when it was
+        # A clock was a year ahead: the commits before and after a commit show its time
         ((-40, 365, -20, -10, -1), 5),
         ((365, -30, -20, -10, -1), 5),
         ((365, 364, 363, -10, -1), 5),
@@ -51,7 +51,7 @@ def _date_commits(lake: Lake, days: Sequence[float], now: float) -> None:
         ((-40, -30, -20, -10, 365), 5),
         ((-40, -30, -3, 365, -1), 3),
         ((365, 365, 365, 365, 365), 1),
-        # A clock was behind: that makes nothing before it older
+        # A clock was behind: earlier commits do not become older by this
         ((-5, -4, -3, -20000, -1), 1),
         ((-5, 365, -20000, -20000, -1), 1),
     ],

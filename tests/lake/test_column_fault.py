@@ -29,7 +29,7 @@ from replctl.types.numeric import numeric_typmod
 _ID = ("id", "integer", "id")
 _V = ("v", "string", "v")
 _N = ("n", "integer", "n")
-#: What keeps a dropped column in the relation.
+#: Objects that keep a dropped column in the relation.
 _KEPT = "CREATE PUBLICATION kept FOR TABLE t (id, v, n)"
 
 

@@ -113,7 +113,7 @@ def test_files_are_found_in_a_checkpoint(lake: Lake) -> None:
         (Path(lake.location) / "_delta_log" / f"{version:020d}.json").unlink()
     (before,) = _actions(compared_files(lake.location, 3).before, "add")
     assert before["path"].endswith(_only_add(lake, 2)["path"])
-    # deltalake's removes say all that matters, so that nothing before them is needed
+    # deltalake's `remove` actions are complete, so that no earlier version is needed
     (before,) = _actions(compared_files(lake.location, 2).before, "add")
     gone = _commit(lake, 2)
     assert before["path"].endswith(next(a["remove"]["path"] for a in gone if "remove" in a))

@@ -71,7 +71,7 @@ def _schema(*columns: object) -> bytes:
     return commit_of({"metaData": _METADATA | {"schemaString": text}})
 
 
-#: Commits that are broken, or that replctl does not go behind.
+#: Commits that are broken, or at which replctl stops.
 _BROKEN: dict[str, bytes] = {
     "empty": b"",
     "torn": _COMMIT[:-20],

@@ -164,7 +164,7 @@ def test_dropped_tables_go_when_nobody_needs_them(lake: Lake, cluster: Cluster) 
 
 _UUID = "0b1c2d3e-0000-4000-8000-00000000000"
 _WEEK = 7 * 86400
-#: Files that nobody knows, with names that Delta gives.
+#: Files that no log names, with names in the form of Delta.
 _UNTRACKED = (
     f"part-00000-{_UUID}1.c000.snappy.parquet",
     f"ab/part-00000-{_UUID}2-c000.snappy.parquet",

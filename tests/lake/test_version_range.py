@@ -55,7 +55,7 @@ def _files(log: str | None) -> list[str]:
 @pytest.mark.parametrize(
     ("versions", "before", "after"),
     [
-        # each file once, as it was before all versions and is after them
+        # each file once, in its state before and after all versions
         ([(_add("a"),), (_add("b"),)], [], ["a", "b"]),
         ([(_remove("o"),), (_remove("p"),)], ["o", "p"], []),
         ([(_remove("o"), _add("o", "1")), (_remove("o", "1"), _add("o", "2"))], ["o"], ["o2"]),
@@ -65,10 +65,10 @@ def _files(log: str | None) -> list[str]:
         # nor is what comes back: RESTORE
         ([(_remove("o"),), (_add("o"),)], [], []),
         ([(_remove("o"), _add("a")), (_remove("a"), _add("o")), (_add("b"),)], [], ["b"]),
-        # a file that nobody knows is not removed; one that is there is not added
+        # no version removes an unknown file, or adds an existing one
         ([(_remove("x"),), (_add("x"),)], [], ["x"]),
         ([(_add("o"),), (_remove("p"),)], ["p"], []),
-        # whole overwrites, of which the middle one does not matter
+        # overwrites of all rows: the one in the middle does not matter
         (
             [
                 (_remove("o"), _remove("p"), _add("a")),
@@ -129,7 +129,7 @@ def test_successive_versions_are_joined(lake: Lake) -> None:
         *alone(g),
         (i, j, j * 10),
     ]
-    # a version between that is not decoded may be anybody's
+    # any program may have written a version in between that is not decoded
     assert joined(_compared(a, c)) == alone(a, c)
     # what has a feed is read from it
     assert joined(_compared(a, b, c, by_feed=(b,))) == alone(a, b, c)

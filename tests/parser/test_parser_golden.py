@@ -16,9 +16,9 @@ from replctl.parser.parse import parse
 DATA = Path(__file__).parent / "data"
 OK = "ok"
 
-#: Statements of which we say something else than PostgreSQL, and why.
+#: Statements for which replctl differs from PostgreSQL, and the reasons.
 KNOWN_DIFFERENCES = [
-    # ESCAPE is an operator wherever an expression stands, even where only a label can be meant
+    # ESCAPE is always an operator in an expression, even where only a label makes sense
     re.compile(r"^SELECT .*\bESCAPE\b"),
     # the position is that of ORDER, which the tree does not keep
     re.compile(r"^SELECT \w+\(.* order by 2\) 'x'"),

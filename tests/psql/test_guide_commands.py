@@ -48,7 +48,7 @@ CREATE PUBLICATION north FOR TABLE orders WHERE (region = 'north');
 CREATE TABLE orders (id int, region text, PRIMARY KEY (id, region));
 CREATE SUBSCRIPTION s CONNECTION 'dbname=shop' PUBLICATION north WITH (copy_data = false);
 """
-#: What a guide writes for a value of the reader's.
+#: The words that stand for a value of the reader in a guide.
 _VALUES = {
     "DATABASE": "shop",
     "DIRECTORY": "backup",

@@ -124,7 +124,7 @@ def test_completion(terminal: Terminal) -> None:
     assert terminal.exit_code() == 0
 
 
-#: What is typed, of which nothing with the word secret may be in the history.
+#: Typed lines.  The history may not contain those with the word secret.
 _SECRETS = r"""
 CREATE ROLE a LOGIN PASSWORD 'secret1';
  ALTER ROLE a

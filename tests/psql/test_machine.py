@@ -24,7 +24,7 @@ from replctl.psql.typed_history import History, history_text
 from replctl.psql.variables import Variables
 from replctl.session import Session
 
-#: A directory in which nobody, root neither, can make anything.
+#: A directory in which no user, not even root, can create a file.
 _NOWHERE = Path("/proc/nowhere")
 _ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ from memory_group import memory_group
 
 _ROOT = Path(__file__).parents[2]
 _PRINTED = Path(__file__).with_name("data") / "sample.out"
-#: Of a directory: spaces, quotes, and characters that URIs and shells take for something else.
+#: The name of a directory, with spaces, quotes, and characters with a meaning in URIs and shells.
 _NAME = "a \"b\" 'c' %20 #é $x"
 
 #: Runs a command where nothing can be written but one directory, not the working directory, and

@@ -13,7 +13,7 @@ from fix_spark import spark_options
 DATA = Path(__file__).parent / "data" / "script"
 LAKE_DATA = DATA.parent / "lake"
 
-#: Asked before the fixture hides it from the scripts that should not need it.
+#: Computed before the fixture hides Spark from the scripts that should not need it.
 
 #: Scripts that end at an error, since they set ON_ERROR_STOP.
 EXIT_CODES = {"on_error_stop": 3}
@@ -24,7 +24,7 @@ def test_script(path: Path, psql: Psql, capfd: pytest.CaptureFixture[str]) -> No
     os.chdir(DATA)
     outcome = psql("-X", "-a", "-f", path.name, merge=True)
     expected = path.with_suffix(".out").read_text(encoding="utf-8")
-    # What the shell prints does not pass through our streams.
+    # The output of the shell does not pass through the test's streams.
     assert outcome.stdout.splitlines() == without_shell_output(expected.splitlines())
     assert outcome.exit_code == EXIT_CODES.get(path.stem, 0)
     capfd.readouterr()

@@ -101,7 +101,7 @@ def wait_until_gone(pid: int) -> None:
 
 @pytest.mark.spark
 def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) -> None:
-    # Ten commands at the very same time, where no cluster is
+    # Ten commands at the same moment, in a directory without a cluster
     with ThreadPoolExecutor(10) as pool:
         starts = [pool.submit(command.start) for _ in range(4)]
         queries = [pool.submit(command, "-X", "-A", "-t", "-c", "select 1") for _ in range(6)]

@@ -18,9 +18,9 @@ from patience import wait_until
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = _ROOT / "docs" / "tutorial" / "index.md"
-#: A block of commands, and what they print where the page shows it.
+#: A block of commands, and their output if the page shows it.
 _BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
-#: The session of README.md: what is typed after a prompt, and what the last statement prints.
+#: The session of README.md: the lines after a prompt, and the output of the last statement.
 _TYPED = re.compile(r"^    \w+=# (.*)$", re.MULTILINE)
 _PRINTED = re.compile(r"^    \w+=# SELECT .*\n((?:    .*\n)+)", re.MULTILINE)
 _LSN = re.compile(r"\b0/[0-9A-F]+\b")

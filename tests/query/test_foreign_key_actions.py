@@ -25,7 +25,7 @@ _ON_UPDATE = 'ON UPDATE CASCADE of foreign key constraint "child_p_fkey" on tabl
 _SET_NULL = 'ON UPDATE SET NULL of foreign key constraint "child_c_fkey" on table "child"'
 _TREE = 'ON UPDATE CASCADE of foreign key constraint "tree_above_fkey" on table "tree"'
 
-#: Statements, and what is said of them: a command tag, or an error.
+#: Statements, and their answers: a command tag, or an error.
 _CASES = [
     ("DELETE FROM parent WHERE id = 1", f"0A000 {_ON_DELETE} is not supported"),
     ("DELETE FROM parent", f"0A000 {_ON_DELETE} is not supported"),

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 _SEED = 30
 _STATEMENTS = 12
 _SETTINGS = "-c timezone=UTC -c datestyle=ISO,MDY -c extra_float_digits=1"
-#: Values of types that may stand in a key: the forms of one, and of another.
+#: Values of types that a key may have: the forms of one value, and of another one.
 _VALUES = {
     "numeric": (["1.0", "1.00", "1"], ["-0.50", "-0.5"], ["NaN"]),
     "interval": (["30 days", "1 mon", "720:00:00"], ["1 day", "24:00"], ["-1 mon"]),

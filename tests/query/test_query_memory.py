@@ -14,7 +14,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.errors import ConnectionFailure
 from replctl.session import Session
 
-#: What takes more than 16 MB, as one value, as many, in Python and in SQLite.
+#: Statements that need more than 16 MB: for one value or for many, in Python and in SQLite.
 LARGE = {
     "a value": "SELECT length(repeat('x', 1000000000))",
     "values in a value": "SELECT length(repeat('x', 20000000) || repeat('y', 20000000))",

@@ -21,7 +21,7 @@ from replctl.types import text
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: What is refused of all expressions in data/inputs; docs/explanation/differences.md says why.
+#: The refused expressions of data/inputs.  docs/explanation/differences.md has the reasons.
 REFUSED = {
     "jb @? '$.datetime(\"HH24\")'",
     "js IS JSON",

@@ -158,7 +158,7 @@ def test_a_start_that_is_interrupted_leaves_no_jvm(
     wait_until(lambda: not Path(f"/proc/{pid.read_text('utf-8').strip()}").exists())
 
 
-#: Answers as Spark does, with a port, a length and a secret; and Spark ends then.
+#: Answers like Spark with a port, a length and a secret, and then ends.
 _ANSWERS = r"""
 echo $$ >"$REPORT"
 file=$_PYSPARK_DRIVER_CONN_INFO_PATH

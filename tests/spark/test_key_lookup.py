@@ -34,7 +34,7 @@ _VALUES = (
     "id, concat('it''s \\\\ ', id) AS `a\"name`, date_from_unix_date(id) AS day,"
     " CAST(timestamp_micros(id * 7000001) AS TIMESTAMP_NTZ) AS local_at, id / 8D AS score, 0 AS n"
 )
-#: Of each column that can be a key the value that belongs to an id, in its wire form.
+#: For each possible key column, the value of an id, in its wire form.
 _WIRE: dict[int, Callable[[int], object]] = {
     1: lambda i: i,
     2: lambda i: f"it's \\ {i}",

@@ -14,7 +14,7 @@ import pytest
 from replctl.spark import server as servers
 from replctl.spark.liveness import Liveness, answers
 
-#: What a server of HTTP/2 sends first: the header of an empty SETTINGS frame.
+#: The first bytes of an HTTP/2 server: the header of an empty SETTINGS frame.
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 

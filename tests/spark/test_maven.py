@@ -22,7 +22,7 @@ from replctl.spark.java_environment import JAVA_VARIABLES
 from replctl.spark.maven import delta_jars, known_s3_jars, proxy_options, resolve, s3_jars
 
 _NAME = f"delta-{version('delta_spark')}-spark-4.2"
-#: What brings a jar, as Ivy does: the last argument is a pattern of files.
+#: A program that downloads a jar like Ivy: the last argument is a pattern of files.
 _BRINGS = """for last; do :; done
 mkdir -p "$(dirname "$last")" && echo jar >"$(dirname "$last")/a-1.jar"
 printf '%s\\n' "$@" >"$ARGUMENTS" """

@@ -18,7 +18,7 @@ _GB = 2**30
         (4 * _GB, 64 * _GB, "4096m"),
         (4 * _GB, 2 * _GB, "1024m"),
         (2 * _GB, 3 * _GB, "1536m"),
-        (4 * _GB, _GB // 2, "512m"),  # it may not be enough, but with less nothing is
+        (4 * _GB, _GB // 2, "512m"),  # it may be too little, but Spark does not start with less
     ],
 )
 def test_heap(wanted: int, limit: int | None, expected: str) -> None:

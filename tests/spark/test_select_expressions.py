@@ -10,7 +10,7 @@ from select_values import is_same, values_of_select
 from replctl.expr.context import ExprContext
 from replctl.session import Session
 
-#: What is refused of the expressions in data/inputs; docs/explanation/differences.md says why.
+#: The refused expressions of data/inputs.  docs/explanation/differences.md has the reasons.
 REFUSED = {"jb @? '$.datetime(\"HH24\")'", "js IS JSON", "to_char(1, '9')"}
 
 

@@ -23,7 +23,7 @@ from replctl.spark.spark_settings import (
     without_legacy,
 )
 
-#: Other values than those that are forced, as an installation may have them.
+#: Values of an installation that differ from those that replctl sets.
 HOSTILE = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",

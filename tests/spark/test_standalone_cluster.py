@@ -41,7 +41,7 @@ UPDATE t SET region = CASE WHEN id = 100 THEN 'south' ELSE 'north' END WHERE id 
 UPDATE t SET price = price + 1 WHERE id > 4000;
 DELETE FROM t WHERE id BETWEEN 200 AND 299;
 """
-#: What a PostgreSQL server answers of the rows that the filter passes is below.
+#: The answer of a PostgreSQL server about the rows that pass the filter is below.
 _QUERY = "SELECT count(*), min(id), sum(id), sum(price) FROM t"
 
 

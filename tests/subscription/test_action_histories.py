@@ -40,7 +40,7 @@ pytestmark = pytest.mark.spark
 _HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "8"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _BATCH = 20
-#: How many actions a history has, and between how many syncs.
+#: Number of actions of a history, and of syncs.
 _ACTIONS, _ROUNDS = (6, 3) if "REPLCTL_TEST_HISTORIES" in os.environ else (3, 2)
 #: (side, action, whether it may stop the subscription)
 _MATRIX = [
@@ -54,7 +54,7 @@ _MATRIX = [
 ]
 
 
-#: What helps where the owner has made a shallow clone, which the subscriber cannot know.
+#: The statement that helps after a shallow clone by the owner, which the subscriber cannot detect.
 _TRUSTED = re.compile(r'If the table is a shallow clone.+: in database ".+", use (ALTER TABLE .+;)')
 
 

@@ -66,7 +66,7 @@ def test_a_backlog_in_batches(psql: Psql) -> None:
     assert versions(psql, "t") == 1 + 2  # the first one makes the table
     assert run(psql, "test_sub", "SELECT count(*) FROM t;") == "9\n"
 
-    # A transaction is one batch, however large; what is deleted counts as well as what is new
+    # A large transaction is also one batch.  Deleted rows count like new ones
     block = "BEGIN;\nUPDATE t SET b = 'y';\nINSERT INTO u SELECT generate_series(1, 15);\nCOMMIT;\n"
     run(psql, "test_pub", f"INSERT INTO u VALUES (0);\n{block}DELETE FROM t;\n")
     said = applied(sync(psql, "--max-batch-changes", "10"))
@@ -75,7 +75,7 @@ def test_a_backlog_in_batches(psql: Psql) -> None:
     counts = "SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM u);"
     assert run(psql, "test_sub", counts) == "0|16\n"
 
-    # The database of the subscription may say how much; SET says it for a session
+    # The database of the subscription sets the limit, and SET sets it for a session
     more = "INSERT INTO u VALUES (21);\nINSERT INTO u VALUES (22);\n"
     assert run(psql, "test_sub", "SHOW replctl.max_batch_changes;") == "10000000\n"
     run(psql, "test_sub", "ALTER DATABASE test_sub SET replctl.max_batch_changes = 1;")

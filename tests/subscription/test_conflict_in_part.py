@@ -100,7 +100,7 @@ def test_what_was_written_before_a_crash_is_undone(
     assert subscriber.sync() == []
     copies.assert_equal()
 
-    # Of a table without a key, a row is neither lost nor doubled
+    # A table without a key neither loses nor doubles a row
     publisher.run("BEGIN; INSERT INTO n VALUES (4, 'later'); INSERT INTO u VALUES (5, 's'); COMMIT")
     before = copies.versions()
     with monkeypatch.context() as patch:

@@ -69,7 +69,7 @@ def test_one_statement_is_enough_where_the_error_disables_the_subscription(
     subscriber.run(hint)
     pair.assert_equal()
 
-    # A file of the target is gone: its rows are replaced
+    # A file of the target is missing: its rows are replaced
     for path in target.glob("*.parquet"):
         path.unlink()
     publisher.run("UPDATE \"My t\" SET v = 'x' WHERE id = 1")
@@ -78,7 +78,7 @@ def test_one_statement_is_enough_where_the_error_disables_the_subscription(
     subscriber.run(hint)
     pair.assert_equal()
 
-    # Files that changes are decoded from are gone, and the newest version does not need them
+    # Files of changes are missing, and the newest version does not need them
     publisher.run("INSERT INTO \"My t\" VALUES (7, 'gone')")
     engine.run(f"OPTIMIZE delta.`{source}`")
     kept = {Path(uri).name for uri in _files(engine, source)}
@@ -165,7 +165,7 @@ def test_subscriptions_that_are_made_again(
     pair = Pair(publisher, subscriber, engine, "binary = false")
     ((origin,),) = subscriber.rows("SELECT 'pg_' || oid FROM pg_subscription")
 
-    # What a crash has left half written is finished by sync, and then the statement works
+    # Sync finishes the work that a crash has left unfinished, and then the statement works
     publisher.run("INSERT INTO \"My t\" VALUES (8, 'half')")
     with monkeypatch.context() as patch:
         patch.setenv("REPLCTL_INJECTION_POINT", "apply.before-progress:error")

@@ -116,7 +116,7 @@ def test_only_the_ends_are_compared(tables: Tables) -> None:
     assert tables.rows("filtered") == [("1", "new"), *olds, ("8", "local")]
     assert tables.rows("own")[:2] == [("1", "new", "by default"), ("2", "old", "mine")]
 
-    # of transactions that are joined those before one that fails are applied
+    # of joined transactions, those before the failing one are applied
     tables.write("plain", "INSERT INTO {t} VALUES (7, 'new')", "INSERT INTO {t} VALUES (8, 'new')")
     assert tables.failures()["plain"].startswith(conflict("plain"))
     assert ("7", "new") in tables.rows("plain")

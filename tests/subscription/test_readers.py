@@ -106,8 +106,9 @@ _DATES = [
     ("date", "0044-03-15 BC"),
     ("date", "99999-12-31"),
 ]
-#: Values whose range in Delta's log is missing, or not read exactly by deltalake.  A condition on
-#: their column finds no rows in a pyarrow dataset: a fault of deltalake, which the guide names.
+#: Values whose range in Delta's log is missing, or that deltalake does not read exactly.  A
+#: condition on their column finds no rows in a pyarrow dataset: a fault of deltalake, which the
+#: guide names.
 _WITHOUT_RANGE = {
     ("boolean", "t"),
     ("numeric(38,18)", "0.000000000000000001"),

@@ -32,7 +32,7 @@ def test_a_table_that_was_put_back_stops_its_subscription_until_it_is_copied_aga
     shutil.rmtree(location)
     shutil.move(backup, location)
 
-    # What was committed before is applied; then it stops, however often it is tried
+    # Earlier commits are applied; then the subscription stops at each attempt
     for _attempt in range(2):
         (failure,) = subscriber.sync()
         assert 'table "public.t" was replaced or restored' in failure.error.message

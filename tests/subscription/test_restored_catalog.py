@@ -43,7 +43,7 @@ def test_what_the_catalog_has_forgotten_is_not_taken_for_applied(
     publisher.run("INSERT INTO t VALUES (3, 'three')")
     publisher.run("CREATE TABLE again (b text)")
     assert publisher.rows("SELECT * FROM again") == []
-    assert subscriber.sync() == []  # what it had applied is undone, and applied again
+    assert subscriber.sync() == []  # the changes that it had applied are undone, and applied again
     assert subscriber.rows("SELECT * FROM t ORDER BY id") == publisher.rows(
         "SELECT * FROM t ORDER BY id"
     )

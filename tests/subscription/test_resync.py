@@ -98,7 +98,7 @@ def test_what_is_the_subscriptions_own_is_reconciled_by_itself(
     assert 'table "public.t" was replaced or restored' in (copy.warnings[0].detail or "")
     copy.assert_equal()
 
-    # A file that is to be decoded is gone; the newest version does not need it
+    # A file with changes is missing; the newest version does not need it
     copy.warnings.clear()
     copy.write("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
     known = set(copy.location.glob("*.parquet"))
@@ -134,7 +134,7 @@ def test_too_many_rows_are_not_deleted_without_being_asked(
     assert subscriber.rows("SELECT count(*) FROM t") == [("20",)]
     assert subscriber.rows("TABLE u") == [("1",)]  # the other tables continue
 
-    # The hint helps; so does the owner who loads the rows
+    # The HINT helps, and so does a load of the rows by the owner
     subscriber.run(error.hint)
     assert subscriber.sync() == []
     copy.assert_equal()
@@ -161,7 +161,7 @@ def test_rows_that_others_have_changed_are_not_touched_without_being_asked(
     assert subscriber.sync() == []
     copy.assert_equal()
 
-    # RESTORE is a change by others; an emptied table is the subscription's again
+    # RESTORE is a change by others; after TRUNCATE all rows belong to the subscription again
     publisher.run("UPDATE t SET v = 'new' WHERE id = 3")
     assert subscriber.sync() == []
     copy.write_copy("RESTORE TABLE {t} TO VERSION AS OF 0")

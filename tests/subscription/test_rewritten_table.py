@@ -100,7 +100,7 @@ def test_the_copy_follows(
     owner.check_equal()
     assert hashed == [0]
 
-    # a value, a sign, a row that goes, one that comes, a NULL
+    # a value, a sign, a removed row, an added row, a NULL
     owner.write(
         "INSERT OVERWRITE {t} VALUES (1, 'A', 0D), (2, 'b', -0D), (4, 'd', double('nan')),"
         " (5, 'e', 2D), (6, null, null)"
@@ -108,7 +108,7 @@ def test_the_copy_follows(
     owner.check_equal()
     assert hashed[1:] == [len({1, 2, 3, 5, 6})] if kind != "no key" else hashed[1:]
 
-    # keys that change places, and one that moves, in rows that keep their files
+    # two exchanged keys, and a changed one, in rows that stay in their files
     owner.write("UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id + 10 END")
     owner.check_equal()
 

@@ -7,7 +7,7 @@ from fix_replication import Database
 
 pytestmark = pytest.mark.spark
 
-#: Statements for rows of their own stand in one block: each sync takes its time.
+#: One block has statements for different rows, because each sync takes some time.
 _BLOCKS = (
     "DELETE FROM k WHERE id = 6; INSERT INTO k VALUES (6, 'again');"
     " UPDATE k SET v = 'last' WHERE id = 6; UPDATE k SET id = id + 1000 WHERE id = 12;"

@@ -28,10 +28,10 @@ pytestmark = pytest.mark.spark
 _HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "4"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _BATCH = 8  # histories at once
-#: How many actions a history has between two syncs, at most, and how many syncs.
+#: Maximum number of actions between two syncs, and number of syncs.
 _ACTIONS, _ROUNDS = (6, 4) if "REPLCTL_TEST_HISTORIES" in os.environ else (4, 2)
 
-#: Few names, so that dropped and former ones are given again.
+#: Few names, so that histories use dropped and former names again.
 _NAMES = "abcde"
 #: Types, in SQL and in Spark, each with two values.
 _TYPES = {

@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.spark
 
-#: A process of its own: PySpark takes the newest session of a process for that of all engines.
+#: A separate process: PySpark uses the newest session of a process for all engines.
 _PROGRAM = """
 import sys
 from replctl import apply_worker, launcher

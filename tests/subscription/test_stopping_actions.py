@@ -31,9 +31,9 @@ _TABLES = {
 }
 
 
-#: The key is a column of the table no more: the HINT takes the table out of the publication.
+#: The table no longer has the key column: the HINT removes the table from the publication.
 _LEAVES = "key_column_gone"
-#: The clone lacks the copy's own column, which has to be made again before rows are copied.
+#: The clone lacks the copy's own column.  Before rows are copied, the column must be added again.
 _LOSES_A_COLUMN = "clone_into_the_emptied_table"
 
 

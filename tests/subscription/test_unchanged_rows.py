@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-#: Columns that are read from the target as Arrow has them, with values at their edges.
+#: Columns that replctl reads from the target in the form of Arrow, with values at their edges.
 _COLUMNS = {
     "smallint": "-32768",
     "bigint": "-9223372036854775808",
@@ -47,7 +47,7 @@ _COLUMNS = {
     "bytea": "\\x00ff27",
     "jsonb": '{"a": [1, null]}',
 }
-#: Types with values that travel, or are compared, by Spark alone.
+#: Types with values that only Spark passes on or compares.
 _OTHERS = {"interval": "-1 mons +3 days -04:05:06.7", "int[]": "{1,NULL,3}"}
 
 

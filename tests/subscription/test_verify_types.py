@@ -11,7 +11,7 @@ from fix_spark import opened_engine, spark_options
 
 pytestmark = pytest.mark.spark
 
-#: A type, and two values that are nearly the same.
+#: A type, and two values that differ only a little.
 _TYPES = [
     ("boolean", "f", "t"),
     ("smallint", "-32768", "-32767"),

@@ -87,7 +87,7 @@ def test_values_are_read_and_printed_as_by_the_server(name: str) -> None:
     for asked, answer in golden(name):
         key = (asked["type"], asked["modifiers"], asked["input"])
         got = outcome(canonical, asked["type"], asked["input"], int(asked["typmod"]))
-        if asked["type"] == "xml":  # whose DETAIL is libxml's there, and expat's here
+        if asked["type"] == "xml":  # the server has the DETAIL of libxml, and replctl that of expat
             got, answer = replace(got, detail=None), replace(answer, detail=None)
         expected[key], actual[key] = answer, got
     assert actual == expected
