@@ -68,10 +68,12 @@ _UNNAMED_SUBJECT = re.compile(r"^Raises:\n(?: .*\n)*?    [\w, ]+: (it|they)\b", 
 #: A line of a docstring that belongs to an example or a table.
 _EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
-#: Docstrings of tests describe what happens; they may begin with anything.
+#: Docstrings of tests describe what happens, and may begin with other words than verbs.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
 #: A docstring of a class or a module that begins with one of these names no thing.
 _HEADLESS = frozenset("How When Where Which Who Why".split())
+#: Words with which no docstring begins, not even in tests: it would not say what happens.
+_RIDDLES = frozenset("How What Whether Which Who Why".split())
 #: Files other than Python with comments, and the beginning of a comment.
 _COMMENTED = {
     "grammar/*.lark": "//",
@@ -132,6 +134,8 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
         yield from _words(docstring, line, _PLAINER)
         if with_docstrings:
             yield from ((line, fault) for fault in _form(node, inspect.cleandoc(docstring)))
+        elif (word := re.match(r"\s*([A-Z][a-z]+)", docstring)) and word[1] in _RIDDLES:
+            yield line, f"a docstring of a test says what happens, it does not begin with {word[1]}"
 
 
 def _in_messages(text: str) -> Iterator[tuple[int, str]]:

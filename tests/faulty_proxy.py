@@ -14,7 +14,7 @@ from threading import Lock, Thread
 
 @dataclass
 class Fault:
-    """What happens to some requests.
+    """A fault of some requests.
 
     Attributes:
         pattern: what a request matches, as `PUT /bucket/key`.

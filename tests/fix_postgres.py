@@ -75,7 +75,7 @@ def _started(folder: Path) -> Iterator[None]:
 
 
 def _programs() -> Path:
-    """Where initdb, pg_ctl and postgres are: of version 17 if it can be had, else of PATH.
+    """Return the directory of initdb, pg_ctl and postgres: of version 17 if possible, else of PATH.
 
     Raises:
         ObjectNotInPrerequisiteState: there is no PostgreSQL.

@@ -20,7 +20,8 @@ from replctl.psql.main import run
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the command left behind; with `merge`, stdout has both streams in their order."""
+    """The outputs and the exit code of the command; with `merge`, stdout has both outputs in
+    order."""
 
     stdout: str
     stderr: str

@@ -135,7 +135,7 @@ class OwnedTable:
 
 @dataclass(frozen=True)
 class Action:
-    """What is done to a table: `statements` of Spark, or `do`.
+    """An action on a table: `statements` of Spark, or `do`.
 
     Attributes:
         quick: the same by delta-rs.

@@ -1,4 +1,4 @@
-"""How the environment and Spark's properties become the options of each reader of S3."""
+"""The environment and Spark's properties set the options of each reader of S3."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ _PROGRAM = Path(__file__).parent.parent / ".ci" / "prose.py"
         ("replctl/m.py", '"""Return a b."""\n', None),
         ("replctl/m.py", '"""What m is."""\n', "m.py:1: a docstring begins with the result"),
         ("replctl/m.py", 'def f():\n    """Whether."""\n', "m.py:2: a docstring begins with"),
-        ("tests/m.py", '"""What m does."""\n', None),
+        ("tests/m.py", '"""What m does."""\n', "m.py:1: a docstring of a test says what happens"),
+        ("tests/m.py", 'def f():\n    """Which rows."""\n', "m.py:2: a docstring of a test says"),
+        ("tests/m.py", '"""Rows of m."""\n', None),
         ("tests/m.py", "x = 'anew'  # read anew\n", 'm.py:1: "anew": write again'),
         ("replctl/m.py", '"""A b.\n\n    All but for c.\n    """\n', 'm.py:3: "but for": write'),
         (

@@ -253,7 +253,7 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
 
 
 def _check_concurrent(view: Relation, with_data: bool) -> None:
-    """Check the requirements of CONCURRENTLY.  It has no other effect: readers never wait."""
+    """Check the requirements of CONCURRENTLY, which has no other effect: readers never wait."""
     if not view.is_populated:
         raise FeatureNotSupported(
             "CONCURRENTLY cannot be used when the materialized view is not populated"

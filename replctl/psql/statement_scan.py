@@ -142,8 +142,8 @@ class StatementScanner:
     def is_active(self) -> bool:
         """Return False in a branch of `\\if` that does not run.  The caller sets this.
 
-        There, no variable is replaced, no backticks are executed, and statements stay in the buffer
-        after they are yielded.
+        In such a branch, no variable is replaced, no backticks are executed, and statements stay in
+        the buffer after they are yielded.
         """
         return self._interpolation.is_active
 

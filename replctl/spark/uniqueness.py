@@ -163,8 +163,8 @@ def _repeated_rows(outcome: Outcome, key: UniqueKey) -> list[int] | None:
 def _present_values(
     outcome: Outcome, key: UniqueKey, values: Sequence[tuple[Any, ...]]
 ) -> set[tuple[Hashable, ...]] | None:
-    """Return those values of an index that the table has, and maybe others, in the form of
-    `_forms_here`; None: ask Spark.
+    """Return the values of an index that the table has, and perhaps others, in the form of
+    `_forms_here`; None if Spark has to find them.
     """
     present: set[tuple[Hashable, ...]] = set()
     wanted = dict(zip(key.attnums, zip(*values, strict=True), strict=False))
@@ -257,7 +257,7 @@ def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -
 
 
 def indexed_rows_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL of the table's rows in an index that may equal new rows of the outcome."""
+    """Return SQL of the indexed rows of the table that may equal new rows of the outcome."""
     rows = outcome.rows
     conditions = predicate_of(key, "c")
     if rows.is_small and not key.nulls_not_distinct:

@@ -59,7 +59,7 @@ class Event:
 
 @dataclass
 class History:
-    """What one process did.
+    """The statements of one process, and their results.
 
     Attributes:
         events: its statements about names, in order.

@@ -66,7 +66,7 @@ _CHECK = f"CREATE TABLE again.{TABLE} (LIKE public.{TABLE}, CHECK (("
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of an expression: its printed text, or an error.
+    """The answer about an expression: its printed text, or an error.
 
     Attributes:
         text: what pg_get_expr prints, or the message.

@@ -40,7 +40,7 @@ _WRITES: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has ended with."""
+    """The exit code and the output of a command."""
 
     returncode: int
     stdout: str

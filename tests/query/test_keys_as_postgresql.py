@@ -71,7 +71,7 @@ def answer_here(session: Session, statement: str) -> list[Any]:
 
 
 def answer_of_server(server: psycopg.Connection[Any], statement: str) -> list[Any]:
-    """As `answer_here`, of the server."""
+    """Return the same as `answer_here`, but of the server."""
     try:
         with server.transaction():
             cursor = server.execute(statement.encode())

@@ -1,4 +1,4 @@
-"""Which rows a reconcile may delete, as a table of cases."""
+"""The rows that a reconcile may delete, as a table of cases."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_a_jvm_that_ends_while_spark_starts(
 
 
 class _AsksItsJvm(Exception):
-    """As an exception of Py4J: the JVM has its text."""
+    """An exception like those of Py4J, whose text is in the JVM."""
 
     def __init__(self, pid: Path) -> None:
         super().__init__()

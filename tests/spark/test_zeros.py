@@ -33,7 +33,7 @@ def test_zeros_of_the_other_sign_are_found(spark_session: Session) -> None:
 
 @pytest.mark.parametrize("type_", ["float8", "float4", "float8[]"])
 def test_a_zero_of_the_other_sign_is_a_duplicate(session: Session, type_: str) -> None:
-    """Whether an earlier row of the statement has it, or a row of the table."""
+    """The other zero is in an earlier row of the statement, or in a row of the table."""
     zero, other = ("'{0}'", "'{-0}'") if type_.endswith("[]") else ("'0'", "'-0'")
     answer_of(session, f"CREATE TABLE u (i int, f {type_}, PRIMARY KEY (i, f))")
     found = (

@@ -60,7 +60,7 @@ _TRUSTED = re.compile(r'If the table is a shallow clone.+: in database ".+", use
 
 @dataclass
 class History:
-    """What happens to a table and its copy.
+    """The actions on a table and its copy.
 
     Attributes:
         may_stop: since the last sync, something was done that may stop the subscription.

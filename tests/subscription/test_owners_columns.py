@@ -30,7 +30,7 @@ _WIDENING = "delta.enableTypeWidening = true"
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to a table (id int, v text, n int).
+    """The changes of a table (id int, v text, n int).
 
     Attributes:
         properties: of the table.

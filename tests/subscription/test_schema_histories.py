@@ -47,7 +47,7 @@ _WIDER = {"int": "bigint", "numeric(6,2)": "numeric(12,4)"}
 
 @dataclass
 class History:
-    """What happens to a published table.
+    """The changes of a published table.
 
     Attributes:
         columns: the types of the columns other than id, by name.
