@@ -49,8 +49,9 @@ def another_first(location: Path, version: int) -> Iterator[list[str]]:
             others.append(path)
             commit = {"commitInfo": {"timestamp": 0, "operation": "OTHER"}}
             (location / path).write_text(json.dumps(commit))
-            checksum = log_file(location, version - 1, "crc").read_text()
-            log_file(location, version, "crc").write_text(checksum)
+            checksum = json.loads(log_file(location, version - 1, "crc").read_text())
+            checksum["txnId"] = None
+            log_file(location, version, "crc").write_text(json.dumps(checksum))
         return created(folder, path, content, **options)
 
     with patch.object(TableFolder, "create", create):

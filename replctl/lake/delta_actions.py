@@ -99,21 +99,9 @@ def _checked_part(name: str, part: Any) -> Any:
             return _checked(kind, part, is_complete=True)
         case [kind] if isinstance(part, list):
             return [_checked(kind, action, is_complete=True) for action in part]
-        case None if _is_count(part):
+        case check if callable(check) and check(part):
             return part
     raise BrokenLogError(f'its part "{name}" has a wrong value')
-
-
-#: The known parts of a checksum: a number (None), an action, or a list of actions of a kind.
-_CHECKSUM: dict[str, str | list[str] | None] = {
-    **dict.fromkeys(("tableSizeBytes", "numFiles")),
-    **dict.fromkeys(("numDeletedRecordsOpt", "numDeletionVectorsOpt")),
-    "metadata": "metaData",
-    "protocol": "protocol",
-    "setTransactions": ["txn"],
-    "domainMetadata": ["domainMetadata"],
-    "allFiles": ["add"],
-}
 
 
 def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -442,6 +430,17 @@ _ACTIONS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "sidecar": ({"path": _is_name}, {"sizeInBytes": _is_count, "modificationTime": _is_integer}),
     "checkpointMetadata": ({"version": _is_count}, {}),
     "commitInfo": ({}, {}),
+}
+#: The known parts of a checksum: a check of a value, an action, or a list of actions of a kind.
+_CHECKSUM: dict[str, _Check | str | list[str]] = {
+    **dict.fromkeys(("tableSizeBytes", "numFiles"), _is_count),
+    **dict.fromkeys(("numDeletedRecordsOpt", "numDeletionVectorsOpt"), _is_count),
+    "txnId": _is_text,
+    "metadata": "metaData",
+    "protocol": "protocol",
+    "setTransactions": ["txn"],
+    "domainMetadata": ["domainMetadata"],
+    "allFiles": ["add"],
 }
 _MAPS = ("configuration", "partitionValues")
 #: Checks of the fields of `commitInfo` that Delta itself reads

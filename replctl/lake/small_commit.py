@@ -23,7 +23,7 @@ from replctl.errors import IoError, ObjectNotInPrerequisiteState
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import BrokenLogError, parse_checksum, parse_columns
 from replctl.lake.delta_files import file_key, whole_files_at
-from replctl.lake.delta_log import checkpoints, log_names
+from replctl.lake.delta_log import actions_of_kinds, checkpoints, log_names
 from replctl.lake.delta_names import checksum_path
 from replctl.lake.own_commit import (
     commit_info,
@@ -98,7 +98,7 @@ class SmallCommit:
         checksum = _checksum_of(folder, state)
         if (
             checksum is None
-            or not _is_of(checksum["metadata"], state)
+            or not _is_of(checksum, folder, state)
             or not is_simple(state)
             or is_repeated(checksum, note)
         ):
@@ -226,12 +226,16 @@ def writing_files(folder: TableFolder) -> Iterator[None]:
         raise IoError(f'could not write the Delta table at "{location}": {error}') from error
 
 
-def _is_of(metadata: Mapping[str, Any], state: TableState) -> bool:
-    """Return whether the metadata in a checksum equals that of the log.  Any program may have
-    written the checksum.
+def _is_of(checksum: Mapping[str, Any], folder: TableFolder, state: TableState) -> bool:
+    """Return whether a checksum, which may be of any writer, belongs to the version in the log: the
+    metadata and the transaction identifier are the same.  A checksum may lack the identifier.
     """
     parts = ("id", "schemaString", "partitionColumns", "configuration")
-    return all(metadata.get(part) == state.metadata.get(part) for part in parts)
+    metadata = checksum["metadata"]
+    if any(metadata.get(part) != state.metadata.get(part) for part in parts):
+        return False
+    infos = actions_of_kinds(folder.location, state.version, ("commitInfo",))
+    return checksum.get("txnId") in (None, infos.get("commitInfo", {}).get("txnId"))
 
 
 def _identity(add: dict[str, Any]) -> tuple[str, ...]:

@@ -367,6 +367,23 @@ def test_spark_appends_if_there_is_no_usable_checksum(
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0] == _NO_SPARK
 
 
+@pytest.mark.parametrize(
+    ("own", "of_checksum", "is_other"),
+    [("a", "b", True), ("a", "a", False), (None, "b", True), ("a", None, False)],
+)
+def test_spark_appends_if_the_checksum_is_of_another_commit(
+    simple: tuple[Session, Path], own: str | None, of_checksum: str | None, *, is_other: bool
+) -> None:
+    """A removed version with the same number may have left it.  Its greatest row id is wrong."""
+    session, location = simple
+    info = {"operation": "OPTIMIZE", "txnId": own}
+    log_file(location, 2).write_text(json.dumps({"commitInfo": info}))
+    checksum = json.loads(log_file(location, 1, "crc").read_text())
+    log_file(location, 2, "crc").write_text(json.dumps({**checksum, "txnId": of_checksum}))
+    found = answer_of(session, "INSERT INTO t VALUES (2, 'b')")[0]
+    assert found == (_NO_SPARK if is_other else "INSERT 0 1")
+
+
 def test_spark_appends_if_the_checksum_cannot_be_read(simple: tuple[Session, Path]) -> None:
     session, location = simple
     file = log_file(location, 1, "crc")
@@ -410,7 +427,8 @@ def test_rows_are_numbered_even_if_row_tracking_is_off(simple: tuple[Session, Pa
     commit = [{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, {"metaData": metadata}]
     log_file(location, 2).write_text("\n".join(map(json.dumps, commit)))
     checksum = json.loads(log_file(location, 1, "crc").read_text())
-    log_file(location, 2, "crc").write_text(json.dumps({**checksum, "metadata": metadata}))
+    checksum |= {"metadata": metadata, "txnId": None}
+    log_file(location, 2, "crc").write_text(json.dumps(checksum))
     assert answer_of(session, "INSERT INTO t VALUES (2, 'b'), (3, 'c')") == ("INSERT 0 2",)
     written = _actions(location, 3)
     assert (written["add"]["baseRowId"], written["add"]["defaultRowCommitVersion"]) == (1, 3)
