@@ -12,6 +12,7 @@ column remains, which the next write removes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
@@ -24,12 +25,12 @@ from replctl.injection_point import injection_point
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import add_columns
-from replctl.lake.small_rewrite import set_columns
+from replctl.lake.small_rewrite import fill_columns, set_columns
 from replctl.lake.storage_place import free_name
 from replctl.lake.table_write import TableWriter, writing_locked
 from replctl.record import dataclass
 from replctl.session import Session
-from replctl.spark import TableColumn, table_name
+from replctl.spark import TableColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +138,11 @@ def _fill(
 ) -> tuple[int, int]:
     """Fill new columns.  Return the version that has them, and the number of rows."""
     before, rows, session = latest_version(location), 0, writer.session
-    if rewrite.is_row_by_row:
-        rows = spark.jobs.count_rows(session.engine(), f"SELECT 1 FROM {table_name(location)}")
-    numbers = _numbers(session, rewrite.calls, rows)
     with writer.commit_to(rewrite.relid, silent=True, may_be_nothing=True) as note:
-        if rows:
-            spark.jobs.rewrite_rows(session.engine(), location, values, numbers, note)
-        elif not rewrite.is_row_by_row:
+        if rewrite.is_row_by_row:
+            numbers = partial(_numbers, session, rewrite.calls)
+            rows = fill_columns(session, location, columns, values, numbers, note)
+        else:
             set_columns(session, location, columns, values, note)
     after = latest_version(location)
     if before is None or after is None or after > before + 1:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -20,10 +21,13 @@ from replctl.lake.small_table import HIDDEN, data_files
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import ROW_TRACKING
 from replctl.session import Session
-from replctl.spark import CommitNote, TableColumn
+from replctl.spark import CommitNote, TableColumn, table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Delta's parameters of a WRITE that replaces all rows.
+_OVERWRITE = {"mode": "Overwrite", "partitionBy": "[]"}
 
 
 def set_columns(
@@ -46,17 +50,69 @@ def set_columns(
         return
 
     def rewritten(rows: pa.Table) -> pa.Table | None:
-        new = spark.jobs.computed(session.engine(), rows, columns, values)
-        if new is None:
-            return None
-        for i, name in enumerate(rows.column_names):
-            if name in new:
-                rows = rows.set_column(i, name, new[name])
-        return rows
+        return _with_values(session, rows, columns, values, {})
 
     small = _Rewrite(session, location, note)
     if not small.is_done(rewritten, columns, "UPDATE", {"predicate": '["true"]'}):
         spark.jobs.rewrite_columns(session.engine(), location, values, note)
+
+
+def fill_columns(
+    session: Session,
+    location: str,
+    columns: Sequence[TableColumn],
+    values: Mapping[str, str],
+    numbers: Callable[[int], Mapping[str, range]],
+    note: CommitNote,
+) -> int:
+    """Set columns of all rows of a table to values that are computed once per row, in the order of
+    the rows.  Do so in one commit; in none if there are no rows.
+
+    Args:
+        columns, values: see `set_columns`.  The values may be volatile.
+        numbers: returns, for a number of rows, names that `values` may use.  Each stands for a
+            number from its range, which has a number for each row.
+
+    Returns:
+        the number of rows.
+
+    Raises:
+        PostgresError: see `set_columns`, or a sequence has too few numbers.
+    """
+    if is_empty_at(location, latest_version(location) or 0):
+        return 0
+    numbers = cache(numbers)  # if this process cannot write the rows, Spark uses the same numbers
+    count = 0
+
+    def rewritten(rows: pa.Table) -> pa.Table | None:
+        nonlocal count
+        count = rows.num_rows
+        return _with_values(session, rows, columns, values, numbers(count))
+
+    small = _Rewrite(session, location, note)
+    if small.is_done(rewritten, columns, "WRITE", _OVERWRITE):
+        return count
+    count = spark.jobs.count_rows(session.engine(), f"SELECT 1 FROM {table_name(location)}")
+    if count:
+        spark.jobs.rewrite_rows(session.engine(), location, values, numbers(count), note)
+    return count
+
+
+def _with_values(
+    session: Session,
+    rows: pa.Table,
+    columns: Sequence[TableColumn],
+    values: Mapping[str, str],
+    numbers: Mapping[str, range],
+) -> pa.Table | None:
+    """Return rows with new values for some columns; None if Spark has to write the rows."""
+    new = spark.jobs.computed(session.engine(), rows, columns, values, numbers)
+    if new is None:
+        return None
+    for i, name in enumerate(rows.column_names):
+        if name in new:
+            rows = rows.set_column(i, name, new[name])
+    return rows
 
 
 def rewrite_schema(
@@ -77,8 +133,7 @@ def rewrite_schema(
         )
 
     small = _Rewrite(session, location, note)
-    parameters = {"mode": "Overwrite", "partitionBy": "[]"}
-    if not columns or not small.is_done(rewritten, (), "WRITE", parameters, columns):
+    if not columns or not small.is_done(rewritten, (), "WRITE", _OVERWRITE, columns):
         spark.jobs.rewrite_schema(session.engine(), location, columns, note)
 
 

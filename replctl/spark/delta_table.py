@@ -28,7 +28,8 @@ TABLE_PROPERTIES = {
 }
 
 _ROW_ORDER = "_metadata.row_commit_version, _metadata.row_id"
-_PLACE = "`replctl place`"  # no column of a table has that name
+#: The quoted name for the place of a row among all rows.  No column of a table has that name.
+PLACE = "`replctl place`"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -91,13 +92,23 @@ def rewrite_rows(
     order, rows = _ROW_ORDER, table_name(location)
     names = [*map(quote_name, values), *numbers]
     if numbers:
-        place, order = f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT) - 1", _PLACE
-        columns = [f"{n.start}L + {n.step}L * {_PLACE} AS {name}" for name, n in numbers.items()]
-        rows = f"(SELECT *, {', '.join(columns)} FROM (SELECT *, {place} AS {_PLACE} FROM {rows}))"
-        names.append(_PLACE)
+        place, order = f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT) - 1", PLACE
+        rows = numbered_sql(f"(SELECT *, {place} AS {PLACE} FROM {rows})", numbers)
+        names.append(PLACE)
     new = ", ".join(f"{value} AS {quote_name(name)}" for name, value in values.items())
     query = f"SELECT * EXCEPT ({', '.join(names)}), {new} FROM {rows} ORDER BY {order}"
     overwrite(engine, location, engine.sql(query), note)
+
+
+def numbered_sql(rows: str, numbers: Mapping[str, range]) -> str:
+    """Return SQL of rows with a number from each range.
+
+    Args:
+        rows: SQL of the rows, with the place of each as PLACE.
+        numbers: see `rewrite_rows`.
+    """
+    columns = [f"{n.start}L + {n.step}L * {PLACE} AS {name}" for name, n in numbers.items()]
+    return f"(SELECT {', '.join(['*', *columns])} FROM {rows})"
 
 
 def rewrite_schema(

@@ -216,13 +216,15 @@ def _is_timestamp(column: TableColumn) -> bool:
     """Return whether other Spark jobs may store a column as INT96, which delta-rs cannot read for
     all years."""
     type_, typmod = column.text_of or (column.type, column.typmod)
-    return storage_type(type_, typmod) == "TIMESTAMP"
+    return storage_type(type_, typmod) in ("TIMESTAMP", "ARRAY<TIMESTAMP>")
 
 
 def _has_old_dates(values: pa.ChunkedArray) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        return _has_old_dates(pc.list_flatten(values))
     if not pa.types.is_date32(values.type):
         return False
     first = pc.min(values.cast(pa.int32())).as_py()
@@ -252,8 +254,16 @@ def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
     """
     import pyarrow as pa
 
-    if pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz is None:
-        return pa.int64(), "CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)"
+    if pa.types.is_list(arrow):
+        element = _travelling(arrow.value_type)
+        if element is None:
+            return None
+        type_, back = element
+        is_same = back == "{0}"
+        return pa.list_(type_), back if is_same else f"transform({{0}}, x -> {back.format('x')})"
+    if pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz in (None, "UTC"):
+        at = "timestamp_micros({0})"
+        return pa.int64(), at if arrow.tz else f"CAST({at} AS TIMESTAMP_NTZ)"
     if pa.types.is_date32(arrow):
         return pa.int32(), "date_from_unix_date({0})"
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or arrow == pa.string_view():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from replctl.spark.data_type import quote_name, stored_arrow, wire
+from replctl.spark.data_type import stored_arrow, wire
+from replctl.spark.delta_table import PLACE, numbered_sql
 from replctl.spark.file_columns import are_read_alike
 from replctl.spark.key_lookup import view_of_rows
 from replctl.spark.local_scan import (
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from replctl.spark.engine import Engine
-
-_PLACE = "replctl place"  # no column of a table has that name
 
 
 def rows_in_order(
@@ -92,14 +91,19 @@ def _stored(path: str, wanted: pa.Schema) -> pa.Table:
 
 
 def computed(
-    engine: Engine, rows: pa.Table, columns: Sequence[TableColumn], values: Mapping[str, str]
+    engine: Engine,
+    rows: pa.Table,
+    columns: Sequence[TableColumn],
+    values: Mapping[str, str],
+    numbers: Mapping[str, range],
 ) -> dict[str, Any] | None:
-    """Compute new values for the columns of rows.
+    """Compute new values for the columns of rows, once per row.
 
     Args:
         rows: the stored rows.
         columns: the columns with new values.
         values: Spark SQL of the new values, over the columns of `rows`, by name in storage.
+        numbers: see `rewrite_rows`.
 
     Returns:
         the values in the order of the rows, as Arrow stores them, by name in storage; None if
@@ -109,8 +113,9 @@ def computed(
 
     if not rows.num_rows:  # Spark Connect cannot send them
         return None
-    numbered = rows.append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
-    with view_of_rows(engine, numbered) as view:
+    place = PLACE.strip("`")
+    placed = rows.append_column(place, pa.array(range(rows.num_rows), pa.int64()))
+    with view_of_rows(engine, placed) as view:
         if view is None:
             return None
         new = ", ".join(f"{values[c.storage_name or '']} AS n{i}" for i, c in enumerate(columns))
@@ -118,12 +123,8 @@ def computed(
             f"{wire(c.type, c.typmod).to_wire.format(f'n{i}')} AS n{i}"
             for i, c in enumerate(columns)
         )
-        place = quote_name(_PLACE)
-        table = engine.arrow(
-            engine.sql(
-                f"SELECT {sent} FROM (SELECT {place} AS place, {new} FROM {view}) ORDER BY place"
-            )
-        )
+        found = f"SELECT {PLACE} AS place, {new} FROM {numbered_sql(view, numbers)}"
+        table = engine.arrow(engine.sql(f"SELECT {sent} FROM ({found}) ORDER BY place"))
     return {
         c.storage_name or "": pa.chunked_array(
             [pa.array(table.column(f"n{i}").to_pylist(), wire(c.type, c.typmod).arrow)]

@@ -226,6 +226,66 @@ def test_definitions_change_as_by_spark(spark_session: Session, engine: Engine) 
     assert pair.run("SELECT id, e FROM {t}")[0] == "| 1 | 5"
 
 
+_FILLS = (
+    "INSERT INTO {t} VALUES (3, '{c,NULL}', '2024-02-29 12:00+00'), (1, NULL, NULL),"
+    " (2, '{}', NULL), (4, '{a}', '1970-01-01')",
+    "DELETE FROM {t} WHERE v = 2",
+    "ALTER TABLE {t} ADD COLUMN id serial UNIQUE",
+    "ALTER TABLE {t} ADD COLUMN i int GENERATED ALWAYS AS IDENTITY (START 10 INCREMENT 5)",
+    "ALTER TABLE {t} ADD COLUMN n int NOT NULL DEFAULT nextval('{t}_seq') * 9 + nextval('{t}_seq'),"
+    " ADD COLUMN m bigint DEFAULT nextval('{t}_seq')",
+    "ALTER TABLE {t} ADD COLUMN g timestamptz GENERATED ALWAYS AS (at + interval '1 day') STORED",
+    "ALTER TABLE {t} ADD COLUMN w int DEFAULT nextval('{t}_seq') UNIQUE CHECK (w > 0)",
+    "ALTER TABLE {t} ADD COLUMN bad int DEFAULT nextval('{t}_seq') CHECK (bad < 0)",
+    "ALTER TABLE {t} ADD FOREIGN KEY (id) REFERENCES {t} (id)",
+    "ALTER TABLE {t} ADD FOREIGN KEY (i) REFERENCES {t} (id)",
+    "ALTER TABLE {t} ALTER COLUMN names SET NOT NULL",
+    "DELETE FROM {t}",
+    "ALTER TABLE {t} ADD COLUMN last serial",
+    "INSERT INTO {t} (v) VALUES (7)",
+)
+
+
+def test_columns_are_filled_as_by_spark(spark_session: Session, engine: Engine) -> None:
+    pair = Pair(spark_session, "v int PRIMARY KEY, names text[], at timestamptz")
+    pair.run("CREATE SEQUENCE {t}_seq")
+    for statement in _FILLS:
+        pair.run(statement)
+        own, other = pair.locations
+        assert _live_rows(engine, own) == _live_rows(engine, other)
+        assert pair.run("SELECT * FROM {t}")
+    assert [line.partition(" ")[0] for line in pair.run(_FILLS[7])] == ["ERROR"]
+    newest = len(_writers(own)) - 1
+    assert len(_writers(other)) == newest + 1
+    assert {*_writers(own)} == {"replctl"}
+    filled = 4  # its commits: the table, rows, a deletion, the new column, and its values
+    assert _shape(own, filled) == _shape(other, filled)
+    assert _feed(engine, own, filled) == _feed(engine, other, filled)
+    checksums = [json.loads(log_file(place, filled, "crc").read_text()) for place in (own, other)]
+    parts = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
+    assert [checksums[0].get(part) for part in parts] == [checksums[1].get(part) for part in parts]
+
+
+def test_another_writer_may_come_before_a_column_is_filled(spark_session: Session) -> None:
+    """Then Spark fills the column in the other's version, and replctl starts again."""
+    for statement in (
+        "CREATE TABLE f (v text)",
+        "INSERT INTO f VALUES ('a'), ('b')",
+        "CREATE SEQUENCE s",
+    ):
+        answer_of(spark_session, statement)
+    location = table_location(spark_session, "f")
+    filled = "ALTER TABLE f ADD COLUMN id serial, ADD COLUMN n int DEFAULT nextval('s')"
+    with another_first(location, 3) as others:
+        assert answer_of(spark_session, filled) == ("ALTER TABLE",)
+    assert others
+    shown = answer_of(spark_session, "SELECT v, id, n > 0 FROM f ORDER BY id")
+    assert shown == ("| a | 1 | t", "| b | 2 | t", "SELECT 2")
+    answer_of(spark_session, "INSERT INTO f VALUES ('c')")
+    numbers = "SELECT count(DISTINCT n) = 3, max(id) FROM f"
+    assert answer_of(spark_session, numbers)[0] == "| t | 3"
+
+
 def _statements(chance: random.Random) -> Iterator[str]:
     ids = list[int]()
     for step in range(14):
