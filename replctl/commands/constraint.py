@@ -5,13 +5,13 @@ Sources: transformIndexConstraints() in parse_utilcmd.c, AddRelationNewConstrain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.catalog.heap import insert_constraint, update_constraint
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.relation_kind import ConstraintKind
-from replctl.commands.ddl import Ddl, RowCheck
+from replctl.commands.ddl import Ddl, require_rows
 from replctl.commands.index import IndexDraft
 from replctl.commands.naming import check_tablespace, constraint_name
 from replctl.commands.table_expression import check_expression, columns_used
@@ -22,16 +22,14 @@ from replctl.errors import (
     FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidTableDefinition,
-    PostgresError,
     UndefinedColumn,
 )
 from replctl.expr import nodes
 from replctl.expr.user_type import without_user_types
-from replctl.lake.table_read import table_source
 from replctl.parser import ast
 from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
-from replctl.spark import StagedColumn, scan, to_sql
+from replctl.spark import to_sql
 from replctl.types.builtin import system_columns
 
 
@@ -279,17 +277,6 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
             table=relation.relation_name,
         ),
     )
-
-
-def require_rows(
-    ddl: Ddl, relation: Relation, violated: str, error: Callable[[], PostgresError]
-) -> None:
-    """Require that no row of a table satisfies a condition.  The condition is Spark SQL; c<attnum>
-    stands for a column.
-    """
-    if ddl.has_rows(relation):
-        query = f"SELECT 1 AS found FROM ({scan(table_source(relation))}) WHERE {violated}"
-        ddl.require(RowCheck(query, (StagedColumn("found", "int4"),), lambda row: error()))
 
 
 def renumbered_check(constraint: Constraint, source: Relation, target: Relation) -> Constraint:

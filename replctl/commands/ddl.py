@@ -7,9 +7,8 @@ or rewrites the rows, and runs the statement again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
@@ -24,10 +23,12 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_readable
 from replctl.lake.recovery import recover
 from replctl.lake.rewrite import ColumnRewrite, RewrittenTable, TableRewrite, rewrite_table
+from replctl.lake.small_source import with_small_rows
+from replctl.lake.table_read import table_source
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
-from replctl.spark import StagedColumn
+from replctl.spark import StagedColumn, TableSource, scan
 
 T = TypeVar("T")
 
@@ -37,14 +38,25 @@ class RowCheck:
     """A query for rows that must not exist.
 
     Attributes:
-        query: the query in Spark SQL.
+        tables: the tables that the query reads, each with its OID.
+        query: returns the query in Spark SQL, given SQL of the rows of each table.
         columns: the columns whose values in the first row the error shows.
         error: a function that makes the error from these values, as texts.
     """
 
-    query: str
+    tables: tuple[tuple[int, TableSource], ...]
+    query: Callable[[Sequence[str]], str]
     columns: tuple[StagedColumn, ...]
-    error: Callable[[Sequence[str | None]], PostgresError] = field(compare=False)
+    error: Callable[[Sequence[str | None]], PostgresError]
+
+    def text(self, sources: Iterable[TableSource]) -> str:
+        """Return the query in Spark SQL, given the sources of the tables."""
+        return self.query([scan(source) for source in sources])
+
+    @property
+    def key(self) -> str:
+        """Return a text that is the same for equal checks of several attempts."""
+        return self.text(source for _oid, source in self.tables)
 
 
 class _RowsFirst(Exception):
@@ -177,6 +189,23 @@ class Ddl:
         return storage is not None and latest_version(storage.location) == made.version
 
 
+def require_rows(
+    ddl: Ddl, relation: Relation, violated: str, error: Callable[[], PostgresError]
+) -> None:
+    """Require that no row of a table satisfies a condition.  The condition is Spark SQL; c<attnum>
+    stands for a column.
+    """
+    if ddl.has_rows(relation):
+        ddl.require(
+            RowCheck(
+                ((relation.oid, table_source(relation)),),
+                lambda rows: f"SELECT 1 AS found FROM ({rows[0]}) WHERE {violated}",
+                (StagedColumn("found", "int4"),),
+                lambda _values: error(),
+            )
+        )
+
+
 @contextmanager
 def without_position() -> Iterator[None]:
     """Remove the position from errors: ALTER TABLE and policies report no position for
@@ -196,7 +225,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
     """
     locked: set[int] = set()
     rewritten: dict[TableRewrite, RewrittenTable] = {}
-    passed: dict[RowCheck, dict[int, int | None]] = {}
+    passed: dict[str, dict[int, int | None]] = {}  # the versions, by the check's key
     while True:
         with ExitStack() as stack:
             lock_relations(session, locked, stack)
@@ -210,7 +239,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                         if ddl.filling is not None:
                             ddl.filling.finish()
                         versions = _versions(ddl)
-                        failing = [c for c in ddl.row_checks if passed.get(c) != versions]
+                        failing = [c for c in ddl.row_checks if passed.get(c.key) != versions]
                         is_checked = not failing and ddl.concerned <= locked
                         if not is_checked or ddl.rewrites or ddl.last_writes:
                             raise _RowsFirst
@@ -227,7 +256,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                 check_names(session, ddl.concerned if failing else ())
                 for check in () if ddl.rewrites else failing:
                     _look(session, check, ddl)
-                    passed[check] = versions
+                    passed[check.key] = versions
                 if is_checked and not ddl.rewrites:
                     _write_last(ddl, versions, passed)
 
@@ -235,7 +264,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
 def _write_last(
     ddl: Ddl,
     versions: dict[int, int | None],
-    passed: dict[RowCheck, dict[int, int | None]],
+    passed: dict[str, dict[int, int | None]],
 ) -> None:
     """Make the requested commits after all checks.  The checks also hold for a new version if
     nobody else has written the table since.
@@ -245,7 +274,7 @@ def _write_last(
         if before is not None and after == before + 1:
             versions = {**versions, relid: after}
     for check in ddl.row_checks:
-        passed[check] = versions
+        passed[check.key] = versions
 
 
 def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:
@@ -259,7 +288,9 @@ def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:
 
 
 def _look(session: Session, check: RowCheck, ddl: Ddl) -> None:
-    rows = session.engine().fetch(f"SELECT * FROM ({check.query}) LIMIT 1", check.columns)
+    with ExitStack() as stack:
+        query = check.text(with_small_rows(session, check.tables, stack))
+        rows = session.engine().fetch(f"SELECT * FROM ({query}) LIMIT 1", check.columns)
     if rows:
         _report(ddl)
         raise check.error(rows[0])

@@ -20,8 +20,7 @@ from replctl.catalog.pg_domain import (
 from replctl.catalog.pg_type import insert_type, type_oid, type_schema_oid
 from replctl.catalog.ruleutils import domain_default
 from replctl.commands.column_definition import column_collation
-from replctl.commands.constraint import require_rows
-from replctl.commands.ddl import Ddl, carry_out, without_position
+from replctl.commands.ddl import Ddl, carry_out, require_rows, without_position
 from replctl.commands.find_object import find_type_of_name
 from replctl.commands.naming import constraint_name, creation_schema
 from replctl.commands.table_expression import contains_mutable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from replctl.catalog.acl import Privilege
 from replctl.catalog.heap import insert_constraint
@@ -35,10 +36,10 @@ from replctl.errors import (
 from replctl.expr.coerce import Coercion
 from replctl.lake.conflict_message import orphan
 from replctl.lake.row_description import RowReader
-from replctl.lake.table_read import relation_sources, table_source
+from replctl.lake.table_read import relation_leaves, table_source
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
-from replctl.spark import StagedColumn, scan
+from replctl.spark import StagedColumn
 from replctl.types.builtin import SystemRelation
 
 #: Sets of types whose values can be compared with each other (operator families of btree).
@@ -135,22 +136,7 @@ def require_references(
     """Require that every row of a table refers to an existing row."""
     if not ddl.has_rows(relation):
         return
-    sources = [scan(source) for source in relation_sources(ddl.catalog, other)]
-    referenced = " UNION ALL ".join(
-        f"SELECT {', '.join(f'c{a} AS x{i}' for i, a in enumerate(constraint.ref_columns))}"
-        f" FROM ({source})"
-        for source in sources
-    )
-    names = [f"c{attnum}" for attnum in constraint.columns]
-    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-    same = " AND ".join(f"n.{name} = r.x{i}" for i, name in enumerate(names))
-    rows = f"SELECT {', '.join(names)} FROM ({scan(table_source(relation))})"
-    query = f"SELECT * FROM ({rows} WHERE {present}) n"
-    if referenced:
-        query += f" LEFT ANTI JOIN ({referenced}) r ON {same}"
-    if constraint.match == ForeignKeyMatch.FULL:
-        mixed = " OR ".join(f"{name} IS NOT NULL" for name in names)
-        query += f" UNION ALL {rows} WHERE NOT ({present}) AND ({mixed})"
+    tables = ((relation.oid, table_source(relation)), *relation_leaves(ddl.catalog, other))
 
     def error(values: Sequence[str | None]) -> PostgresError:
         with ddl.session.read() as catalog:
@@ -162,11 +148,36 @@ def require_references(
     columns = [relation.column_at(attnum) for attnum in constraint.columns]
     ddl.require(
         RowCheck(
-            query,
+            tables,
+            partial(_orphans_sql, constraint),
             tuple(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
             error,
         )
     )
+
+
+def _orphans_sql(constraint: Constraint, rows: Sequence[str]) -> str:
+    """Return SQL of the rows of a table that refer to no row.
+
+    Args:
+        rows: SQL of the rows of the table, and of those of each leaf of the referenced table.
+    """
+    referenced = " UNION ALL ".join(
+        f"SELECT {', '.join(f'c{a} AS x{i}' for i, a in enumerate(constraint.ref_columns))}"
+        f" FROM ({source})"
+        for source in rows[1:]
+    )
+    names = [f"c{attnum}" for attnum in constraint.columns]
+    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    same = " AND ".join(f"n.{name} = r.x{i}" for i, name in enumerate(names))
+    referring = f"SELECT {', '.join(names)} FROM ({rows[0]})"
+    query = f"SELECT * FROM ({referring} WHERE {present}) n"
+    if referenced:
+        query += f" LEFT ANTI JOIN ({referenced}) r ON {same}"
+    if constraint.match == ForeignKeyMatch.FULL:
+        mixed = " OR ".join(f"{name} IS NOT NULL" for name in names)
+        query += f" UNION ALL {referring} WHERE NOT ({present}) AND ({mixed})"
+    return query
 
 
 def _name(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.heap import (
@@ -28,7 +29,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind
-from replctl.commands.ddl import Ddl, RowCheck, carry_out
+from replctl.commands.ddl import Ddl, RowCheck, carry_out, require_rows
 from replctl.commands.index_key import (
     check_access_method,
     check_no_system_columns,
@@ -64,7 +65,7 @@ from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.session import Session
-from replctl.spark import StagedColumn, scan, to_sql
+from replctl.spark import StagedColumn, to_sql
 from replctl.transaction_block import prevent_in_block
 from replctl.types.builtin import SystemRelation
 
@@ -326,13 +327,7 @@ def constraint_of(relation: Relation, index: Index) -> Constraint | None:
 
 def require_not_null(ddl: Ddl, relation: Relation, column: Column) -> None:
     """Require that no row of a table has NULL in a column."""
-    if not ddl.has_rows(relation):
-        return
-    rows = scan(table_source(relation))
-    query = f"SELECT 1 AS found FROM ({rows}) WHERE c{column.attnum} IS NULL"
-
-    found = (StagedColumn("found", "int4"),)
-    ddl.require(RowCheck(query, found, lambda _values: _has_null(relation, column)))
+    require_rows(ddl, relation, f"c{column.attnum} IS NULL", lambda: _has_null(relation, column))
 
 
 def _has_null(relation: Relation, column: Column) -> NotNullViolation:
@@ -361,9 +356,6 @@ def require_unique(
     if index.predicate is not None:
         predicate = without_user_types(ddl.environment, index.predicate)
         conditions.append(to_sql(predicate, lambda var: f"c{var.attnum}").text)
-    rows = (
-        f"SELECT * FROM ({scan(table_source(relation))}) WHERE {' AND '.join(conditions) or 'TRUE'}"
-    )
 
     def error(values: Sequence[str | None]) -> PostgresError:
         for column, value in zip(columns, values, strict=True):
@@ -377,12 +369,29 @@ def require_unique(
 
     ddl.require(
         RowCheck(
-            f"SELECT {names} FROM ({rows}) GROUP BY {names}"
-            f" HAVING {' OR '.join([*nulls, 'count(*) > 1'])}"
-            f" ORDER BY {', '.join([*(f'{null} DESC' for null in nulls), names])}",
+            ((relation.oid, table_source(relation)),),
+            partial(_repeated_sql, names, nulls, conditions),
             tuple(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
             error,
         )
+    )
+
+
+def _repeated_sql(
+    names: str, nulls: Sequence[str], conditions: Sequence[str], rows: Sequence[str]
+) -> str:
+    """Return SQL of the keys that several rows have, or that satisfy one of the conditions `nulls`.
+
+    Args:
+        names: the columns of the key.
+        conditions: the conditions of the rows whose keys count.
+        rows: SQL of the rows of the table.
+    """
+    counted = f"SELECT * FROM ({rows[0]}) WHERE {' AND '.join(conditions) or 'TRUE'}"
+    return (
+        f"SELECT {names} FROM ({counted}) GROUP BY {names}"
+        f" HAVING {' OR '.join([*nulls, 'count(*) > 1'])}"
+        f" ORDER BY {', '.join([*(f'{null} DESC' for null in nulls), names])}"
     )
 
 

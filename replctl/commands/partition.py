@@ -9,8 +9,7 @@ from dataclasses import replace
 from replctl.catalog.pg_class import Column, PartitionBound, PartitionKey, Relation, leaf_partitions
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import PartitionStrategy
-from replctl.commands.constraint import require_rows
-from replctl.commands.ddl import Ddl
+from replctl.commands.ddl import Ddl, require_rows
 from replctl.commands.foreign_key import clone_foreign_key
 from replctl.commands.index import constraint_of, index_of_partition
 from replctl.errors import (
