@@ -1,4 +1,5 @@
-"""Read the small tables of a Spark job in this process, and send their rows to Spark.
+"""Read the small tables of a Spark job in this process, and send their rows to Spark.  Do so when a
+query first reads them, because a job may need no rows.
 
 For each table that a query reads, Delta needs jobs that read the log, and Spark needs jobs that
 read the files.  For a small table, they take longer than the rest of the query.
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cache, partial
 
 from replctl.lake.catalog_name import named_tables
 from replctl.lake.small_table import small_rows
 from replctl.session import Session
-from replctl.spark import LocalRows, StagedColumn, TableSource, Target, late_view
+from replctl.spark import LocalRows, StagedColumn, TableSource, Target
 
 #: The columns that sort rows in the order in which they were written.
 _PLACE = (StagedColumn("row_version", "int8"), StagedColumn("row_id", "int8"))
@@ -23,9 +25,6 @@ _PLACE = (StagedColumn("row_version", "int8"), StagedColumn("row_id", "int8"))
 def with_small_leaves(session: Session, target: Target) -> Iterator[Target]:
     """Yield a table with the rows of its small leaf partitions, which this process reads.  Only the
     calling thread may use it, inside the `with` block.
-
-    Raises:
-        PostgresError: the log of a table cannot be read.
     """
     with ExitStack() as stack:
         sources = [(leaf.relid, leaf.source) for leaf in target.leaves]
@@ -41,29 +40,28 @@ def with_small_rows(
 
     Args:
         sources: each with the OID of its table.
-
-    Raises:
-        PostgresError: the log of a table cannot be read.
     """
     most = int(session.setting("replctl.small_table_rows"))
     if not most:
         return [source for _oid, source in sources]
-    with session.read() as catalog:
-        named = named_tables(catalog, [oid for oid, _source in sources])
+
+    @cache
+    def named() -> list[int]:
+        with session.read() as catalog:
+            return named_tables(catalog, [oid for oid, _source in sources])
+
+    def view(oid: int, source: TableSource) -> str | None:
+        found = None if oid in named() else small_rows(source, most)  # only Spark resolves names
+        if found is None:
+            return None
+        columns = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in source.columns]
+        rows = LocalRows([*columns, *_PLACE])
+        rows.add([[*row.values, *map(str, row.place)] for row in found])
+        return stack.enter_context(rows.view(session.engine()))
+
     return [
-        # Only Spark resolves names
-        source if oid in named else _small(session, source, most, stack)
+        source
+        if source.location is None
+        else replace(source, local=cache(partial(view, oid, source)))
         for oid, source in sources
     ]
-
-
-def _small(session: Session, source: TableSource, most: int, stack: ExitStack) -> TableSource:
-    """Return a source with a view of its rows if the table is small, else the source."""
-    found = None if source.location is None else small_rows(source, most)
-    if found is None:
-        return source
-    columns = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in source.columns]
-    rows = LocalRows([*columns, *_PLACE])
-    rows.add([[*row.values, *map(str, row.place)] for row in found])
-    view = stack.enter_context(late_view(session.engine(), rows.table, rows.columns))
-    return replace(source, view=view)

@@ -17,7 +17,6 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
 from replctl.lake.delta_rules import with_delta_columns
-from replctl.lake.small_source import with_small_leaves
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import target_rows
@@ -42,7 +41,6 @@ from replctl.replication.replica_identity import check_sent_in_parts
 from replctl.replication.update_transformation import Action
 from replctl.result import Result
 from replctl.session import Session
-from replctl.spark import Target
 
 _PRIVILEGES = {"update": Privilege.UPDATE, "delete": Privilege.DELETE}
 
@@ -228,15 +226,7 @@ def _carry_out(
     session: Session, table: WrittenTable, change: RowChange, *, is_update: bool
 ) -> tuple[int, list[list[str | None]]]:
     """Change the rows of one table. Return the number of these rows, and the rows of RETURNING."""
-    with with_small_leaves(session, table.target) as target:
-        return _change_rows(session, table, target, change, is_update=is_update)
-
-
-def _change_rows(
-    session: Session, table: WrittenTable, target: Target, change: RowChange, *, is_update: bool
-) -> tuple[int, list[list[str | None]]]:
-    """Change the rows of one table, which `target` describes, and return as `_carry_out`."""
-    places = ("leaf", "row_version", "row_id")
+    target, places = table.target, ("leaf", "row_version", "row_id")
     rows = affected_rows(session, change, target, target_rows(target), places, is_update=is_update)
     key = target.key
     changed = changed_columns(target, change.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from replctl.lake.left_out import left_out_error
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_description import RowReader
 from replctl.lake.schema_rewrite import rewrite_schemas
+from replctl.lake.small_source import with_small_leaves
 from replctl.lake.small_write import write_leaf
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import (
@@ -71,15 +72,20 @@ class Plan:
 
 
 class WrittenTable:
-    """A table while a statement writes it."""
+    """A table while a statement writes it.
 
-    def __init__(self, session: Session, plan: Plan, writer: TableWriter) -> None:
+    Attributes:
+        target: the table as it was before the write; until the `with` block of `written` ends.
+    """
+
+    def __init__(self, session: Session, plan: Plan, writer: TableWriter, stack: ExitStack) -> None:
         self._session = session
         self._plan = plan
         self._writer = writer
         self.tree = {**plan.tree, **writer.relations}
         self.relation = self.tree[plan.relation.oid]
-        self.target = _known_target(session, local_target(self.relation, self.tree))
+        known = _known_target(session, local_target(self.relation, self.tree))
+        self.target = stack.enter_context(with_small_leaves(session, known))
 
     def check(
         self,
@@ -251,11 +257,14 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
     is_whole = len(leaves) == 1
     if rewrite_schemas(session, leaves.values()):
         raise SerializationFailure("columns have other names in the Delta table now")
-    with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:
+    with (
+        writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer,
+        ExitStack() as stack,
+    ):
         for oid, leaf in leaves.items():
             as_planned(writer.relations.get(oid), leaf)
         _check_guarded(session, {k: v for plan in plans for k, v in plan.other_relations.items()})
-        yield [WrittenTable(session, plan, writer) for plan in plans]
+        yield [WrittenTable(session, plan, writer, stack) for plan in plans]
 
 
 def as_planned(current: Relation | None, planned: Relation) -> Relation:

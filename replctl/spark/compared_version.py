@@ -27,7 +27,7 @@ BEFORE, AFTER = -1, 1
 def source_at(source: TableSource, version: int) -> TableSource:
     """Return a table at a version, where columns that were added later have `missing_value`."""
     columns = tuple(column.at(version) for column in source.columns)
-    return replace(source, columns=columns, version=version, view=None)
+    return replace(source, columns=columns, version=version, local=None)
 
 
 def row_value(source: TableSource, alias: str = "") -> str:

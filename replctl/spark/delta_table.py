@@ -148,10 +148,11 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
         if with_row_id:
             columns += ["0L AS row_version", "0L AS row_id"]
         return f"SELECT {', '.join(columns) or '1 AS c0'} WHERE FALSE"
-    if source.view is not None:
+    view = source.local_view()
+    if view is not None:
         columns = [f"c{column.attnum}" for column in source.columns]
         columns += ["row_version", "row_id"] if with_row_id else []
-        return f"SELECT {', '.join(columns) or '1 AS c0'} FROM {source.view()}"
+        return f"SELECT {', '.join(columns) or '1 AS c0'} FROM {view}"
     columns = [f"{column_sql(column)} AS c{column.attnum}" for column in source.columns]
     if with_row_id and source.has_row_tracking:
         columns += ["_metadata.row_commit_version AS row_version", "_metadata.row_id AS row_id"]

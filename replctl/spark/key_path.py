@@ -99,10 +99,9 @@ def existing_rows(
         or column.attnum in target.key
         or (column.sent is None and column.generated is None)
     ]
-    are_here = all(leaf.source.view is not None for leaf in target.leaves)
     with ExitStack() as stack:
         found = None
-        if conditions and not are_here:
+        if conditions and any(leaf.source.local_view() is None for leaf in target.leaves):
             found = _looked_up_rows(engine, target, changes, read, stack)
         if found is not None:
             yield found, needs_values

@@ -84,9 +84,7 @@ class TableSource:
         version: the version to read; None: the newest.
         left_out: names of columns of the Delta table that the relation does not have.  Writes keep
             their values.
-        view: a function that returns the name of a temporary view of the rows, if this process has
-            read them; None if Spark reads the table.  The columns of the view are c<attnum>,
-            row_version and row_id.
+        local: a function for `local_view`; None if Spark reads the table.
     """
 
     location: str | None
@@ -94,7 +92,13 @@ class TableSource:
     version: int | None = None
     has_row_tracking: bool = True
     left_out: tuple[str, ...] = ()
-    view: Callable[[], str] | None = field(default=None, compare=False)
+    local: Callable[[], str | None] | None = field(default=None, compare=False)
+
+    def local_view(self) -> str | None:
+        """Return the name of a temporary view of the rows, if this process reads the table, else
+        None.  The columns of the view are c<attnum>, row_version and row_id.
+        """
+        return None if self.local is None else self.local()
 
     def column(self, attnum: int) -> TableColumn:
         """Return the column with that attnum."""
