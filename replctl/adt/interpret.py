@@ -13,6 +13,7 @@ from replctl.adt import arrayfuncs, comparison, functions, jsonb, jsonpath_exec,
 from replctl.errors import (
     CheckViolation,
     FeatureNotSupported,
+    InvalidTextRepresentation,
     NotNullViolation,
     NullValueNotAllowed,
     PostgresError,
@@ -422,7 +423,8 @@ def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
 
 def _via_text(expr: nodes.CoerceViaIO) -> Step:
     step, source, target = _compile(expr.arg), expr.arg.type, expr.type
-    for name in (source, target):
+    enum, labels = expr.enum or ("", None)
+    for name in (source, target) if labels is None else (source,):
         if not type_text.is_supported(name):
             raise FeatureNotSupported(f"values of type {name} are not supported")
 
@@ -430,7 +432,10 @@ def _via_text(expr: nodes.CoerceViaIO) -> Step:
         value = step(row, operand)
         if value is None:
             return None
-        return arrayfuncs.plain(type_text.parse(target, type_text.render(source, value)))
+        shown = type_text.render(source, value)
+        if labels is not None and shown not in labels:
+            raise InvalidTextRepresentation(f'invalid input value for enum {enum}: "{shown}"')
+        return arrayfuncs.plain(type_text.parse(target, shown))
 
     return evaluate
 

@@ -2,6 +2,7 @@
 
 m < 'ok'         becomes  array_position('{sad,ok,happy}', m::text) < 2
 m = 'ok'         becomes  m::text = 'ok'
+t::mood          becomes  t, with an error if it is not a label
 max(m)           becomes  ('{sad,ok,happy}'::text[])[max(array_position(...))]
 ORDER BY m       becomes  ORDER BY array_position(...)
 """
@@ -90,6 +91,10 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
             value = label(inner(arg))
             as_text = nodes.RelabelType(value, node.type, collation=node.collation)
             return as_text if node.type in _TEXTS[:2] else replace(node, arg=value)
+        case nodes.CoerceViaIO(arg=arg) if is_enum(environment, node.type) and node.enum is None:
+            labels = environment.enum_labels(environment.type(node.type))
+            name = environment.format_type(node.type)
+            return replace(node, arg=inner(arg), enum=(name, labels))
         case nodes.FuncExpr(function_oid=oid, args=args) if oid in _SUPPORT_FUNCTIONS:
             return _support_function(environment, node, args)
     return without_enum_array(environment, inner, node)

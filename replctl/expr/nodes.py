@@ -243,12 +243,13 @@ class RelabelType(Node):
 
 @dataclass(frozen=True, slots=True)
 class CoerceViaIO(Node):
-    """A cast with the output function of one type and the input function of the other."""
+    """A cast with an output and an input function.  For engines, `enum` has its name and labels."""
 
     arg: Expr
     type: str
     form: CoercionForm = "implicit"
     collation: str | None = None
+    enum: tuple[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,9 +513,7 @@ def typmod(expr: Expr) -> int:
 def collation(expr: Expr) -> str | None:
     """Return the collation of an expression's value (exprCollation in nodeFuncs.c)."""
     match expr:
-        case NamedArgExpr(arg=arg):
-            return collation(arg)
-        case JsonValueExpr(formatted=arg):
+        case NamedArgExpr(arg=arg) | JsonValueExpr(formatted=arg):
             return collation(arg)
         case _:
             return getattr(expr, "collation", None)

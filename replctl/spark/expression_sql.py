@@ -29,6 +29,7 @@ from replctl.spark import (
 )
 from replctl.spark.data_type import element_type, literal, storage_type
 from replctl.spark.sql_value import SqlValue, bound, check_lambda, raised_sql
+from replctl.spark.values import EnumType
 from replctl.spark.volatile import CALLS, VolatileCalls, is_volatile
 from replctl.types import builtin, text
 
@@ -181,7 +182,8 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.RelabelType():
             return function_sql.relabel(_translate(expr.arg, context), expr.type)
         case nodes.CoerceViaIO():
-            return text_conversion.convert(_translate(expr.arg, inner), expr.type)
+            enum = None if expr.enum is None else EnumType(*expr.enum)
+            return text_conversion.convert(_translate(expr.arg, inner), expr.type, enum)
         case nodes.ArrayCoerceExpr():
             return _array_coercion(expr, inner)
         case nodes.ArrayExpr():

@@ -15,7 +15,7 @@ from replctl.spark.data_type import (
     wire,
 )
 from replctl.spark.received_row import row_definition
-from replctl.spark.sql_value import SqlValue, raise_error_sql, raise_value_error_sql
+from replctl.spark.sql_value import SqlValue, bound, raise_error_sql, raise_value_error_sql
 from replctl.spark.values import EnumType, RowType
 
 _STRINGS = frozenset(["text", "varchar", "bpchar", "name", "json", "unknown"])
@@ -43,13 +43,19 @@ _BY_PYTHON = frozenset(
 _SHOWN_BY_SPARK = ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
 
 
-def convert(value: SqlValue, target: str) -> SqlValue:
+def convert(value: SqlValue, target: str, enum: EnumType | None = None) -> SqlValue:
     """Translate a cast through the output and input functions, without a type modifier, if Spark
     can do it without Python.
+
+    Args:
+        enum: the enum if `target` is one.
 
     Raises:
         FeatureNotSupported: Spark cannot do it.
     """
+    if enum is not None and value.type in _STRINGS:
+        text = bound([to_text(value)], lambda args: _label(args[0].text, enum))
+        return SqlValue(f"({text})", target, "STRING")
     if (target in ("text", "varchar") and value.type in (*_STRINGS, *_SHOWN_BY_SPARK)) or (
         (value.type, target) == ("jsonb", "json")
     ):
