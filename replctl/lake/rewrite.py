@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import Sequence, taken_by_calls, values_after
@@ -24,7 +23,7 @@ from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.retry import repeated
-from replctl.lake.small_definition import add_columns
+from replctl.lake.small_definition import add_columns, restore
 from replctl.lake.small_rewrite import fill_columns, set_columns
 from replctl.lake.storage_place import free_name
 from replctl.lake.table_write import TableWriter, writing_locked
@@ -148,7 +147,7 @@ def _fill(
     if before is None or after is None or after > before + 1:
         if rows and after is not None:  # the rewrite has not read the rows of other writers
             with writer.commit_to(rewrite.relid, silent=True) as note:
-                spark.jobs.restore(session.engine(), location, after - 1, note)
+                restore(session, location, after - 1, note)
         raise SerializationFailure("could not serialize access due to concurrent update")
     return after, rows
 

@@ -98,7 +98,7 @@ class SmallCommit:
         checksum = _checksum_of(folder, state)
         if (
             checksum is None
-            or not _is_of(checksum, folder, state)
+            or not _is_of(checksum, folder, state.version, state.metadata)
             or not is_simple(state)
             or is_repeated(checksum, note)
         ):
@@ -131,14 +131,27 @@ class SmallCommit:
             the actions; None if the table is append-only, or if the checksum does not list the
             files of the log.  Any program may have written the checksum.
         """
-        adds: list[dict[str, Any]] | None = self.checksum.get("allFiles")
-        if adds is None or self.state.is_on("delta.appendOnly"):
+        if self.state.is_on("delta.appendOnly"):
             return None
+        return _listed_files(self.folder, self.checksum, self.state.version)
+
+    def files_at(self, version: int) -> Sequence[dict[str, Any]] | None:
+        """Return the `add` actions of the files of an earlier version.
+
+        Returns:
+            the actions; None if the table had other metadata then, or if the checksum of that
+            version does not list the files of the log.
+        """
+        kinds, checksum = ("metaData", "protocol"), _read_checksum(self.folder, version)
         try:
-            bodies = whole_files_at(self.folder.location, self.state.version)
-        except ObjectNotInPrerequisiteState:  # another program is removing a part of the log
+            for later in range(version + 1, self.version):
+                if actions_of_kinds(self.folder.location, later, kinds):
+                    return None
+            if checksum is None or not _is_of(checksum, self.folder, version, self.state.metadata):
+                return None
+        except ObjectNotInPrerequisiteState:  # the log no longer has one of the versions
             return None
-        return adds if sorted(map(_identity, adds)) == sorted(map(_identity, bodies)) else None
+        return _listed_files(self.folder, checksum, version)
 
     def added(self, path: str, written: WrittenFile) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Return the action that adds a file with new rows, and the metadata domain with their
@@ -226,15 +239,34 @@ def writing_files(folder: TableFolder) -> Iterator[None]:
         raise IoError(f'could not write the Delta table at "{location}": {error}') from error
 
 
-def _is_of(checksum: Mapping[str, Any], folder: TableFolder, state: TableState) -> bool:
+def _listed_files(
+    folder: TableFolder, checksum: Mapping[str, Any], version: int
+) -> list[dict[str, Any]] | None:
+    """Return the `add` actions of the files of a version, as its checksum lists them; None if these
+    are not the files of the log."""
+    adds: list[dict[str, Any]] | None = checksum.get("allFiles")
+    if adds is None:
+        return None
+    try:
+        bodies = whole_files_at(folder.location, version)
+    except ObjectNotInPrerequisiteState:  # another program is removing a part of the log
+        return None
+    return adds if sorted(map(_identity, adds)) == sorted(map(_identity, bodies)) else None
+
+
+def _is_of(
+    checksum: Mapping[str, Any], folder: TableFolder, version: int, metadata: Mapping[str, Any]
+) -> bool:
     """Return whether a checksum, which may be of any writer, belongs to the version in the log: the
     metadata and the transaction identifier are the same.  A checksum may lack the identifier.
+
+    Args:
+        metadata: the metaData action of the version.
     """
     parts = ("id", "schemaString", "partitionColumns", "configuration")
-    metadata = checksum["metadata"]
-    if any(metadata.get(part) != state.metadata.get(part) for part in parts):
+    if any(checksum["metadata"].get(part) != metadata.get(part) for part in parts):
         return False
-    infos = actions_of_kinds(folder.location, state.version, ("commitInfo",))
+    infos = actions_of_kinds(folder.location, version, ("commitInfo",))
     return checksum.get("txnId") in (None, infos.get("commitInfo", {}).get("txnId"))
 
 
@@ -262,8 +294,13 @@ def _checksum_of(folder: TableFolder, state: TableState) -> dict[str, Any] | Non
     next version."""
     if _needs_checkpoint(folder, state.version + 1):
         return None
+    return _read_checksum(folder, state.version)
+
+
+def _read_checksum(folder: TableFolder, version: int) -> dict[str, Any] | None:
+    """Return the checksum of a version; None if the version has none with all needed parts."""
     try:
-        path = checksum_path(state.version)
+        path = checksum_path(version)
         _number, size, _time = folder.state(path)
         found = parse_checksum(folder.read(path)) if size <= _MOST_BYTES else {}
         is_usable = found.keys() >= _NEEDED and _high_water_mark(found["domainMetadata"]) >= -1
@@ -348,7 +385,7 @@ def _following(
         following.pop("allFiles", None)
     else:
         following["allFiles"] = files
-    if gone:
+    if gone or any("deletionVector" in add for add in adds):
         following |= _deleted(files)
     return following
 

@@ -1,5 +1,5 @@
-"""Add columns to Delta tables, set properties, and remove all rows of tables.  For simple tables,
-only properties need Spark (`small_commit.py`).
+"""Add columns to Delta tables, set properties, remove all rows of tables, and restore the rows of a
+version.  For simple tables, only properties need Spark (`small_commit.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Any
 from replctl import spark
 from replctl.lake.adopt import delta_settings
 from replctl.lake.delta_actions import parse_columns
+from replctl.lake.delta_files import file_key
 from replctl.lake.own_commit import features_of, stored_type
 from replctl.lake.small_commit import SmallCommit, writing_files
+from replctl.lake.small_table import data_files
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import table_state
 from replctl.session import Session
@@ -121,3 +123,33 @@ def _is_emptied(folder: TableFolder, note: CommitNote) -> bool:
     if not files:
         return True
     return commit.is_made("TRUNCATE", {}, {"numRemovedFiles": len(files)}, removed=files)
+
+
+def restore(session: Session, location: str, version: int, note: CommitNote) -> None:
+    """Restore the rows that a table had at a version, in one commit.
+
+    Raises:
+        IoError: the table cannot be written.
+    """
+    folder = TableFolder.of(location)
+    with writing_files(folder):
+        is_done = _is_restored(folder, version, note)
+    if not is_done:
+        spark.jobs.restore(session.engine(), location, version, note)
+
+
+def _is_restored(folder: TableFolder, version: int, note: CommitNote) -> bool:
+    """Restore the rows, and return True; return False if Spark has to do it."""
+    commit = SmallCommit.following(folder, note)
+    files = None if commit is None else commit.files()
+    wanted = None if commit is None else commit.files_at(version)
+    if commit is None or files is None or wanted is None:
+        return False
+    present, kept = set(map(file_key, files)), set(map(file_key, wanted))
+    adds = [{**add, "dataChange": True} for add in wanted if file_key(add) not in present]
+    removed = [add for add in files if file_key(add) not in kept]
+    if data_files(folder, adds) is None:  # Spark reports missing files
+        return False
+    metrics = {"numRestoredFiles": len(adds), "numRemovedFiles": len(removed)}
+    parameters = {"version": str(version), "timestamp": None}
+    return commit.is_made("RESTORE", parameters, metrics, adds=adds, removed=removed)

@@ -22,6 +22,7 @@ from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.retry import repeated
+from replctl.lake.small_definition import restore
 from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
@@ -66,7 +67,7 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
     has_made_columns = any(commit.is_silent and not commit.undoes for commit in own)
     if len(own) == len(commits) and not has_made_columns:
         with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
-            spark.jobs.restore(session.engine(), location, floor, note)
+            restore(session, location, floor, note)
     else:
         _undo_by_inverse(
             session,

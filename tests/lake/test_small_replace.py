@@ -286,6 +286,35 @@ def test_another_writer_may_come_before_a_column_is_filled(spark_session: Sessio
     assert answer_of(spark_session, numbers)[0] == "| t | 3"
 
 
+_ROLLED_BACK = (
+    "BEGIN; INSERT INTO {t} VALUES (9, 'z'); ROLLBACK",
+    "BEGIN; DELETE FROM {t} WHERE id = 1; UPDATE {t} SET v = 'x' WHERE id = 2; ROLLBACK",
+    "DELETE FROM {t} WHERE id = 1",
+    "BEGIN; DELETE FROM {t} WHERE id = 2; SAVEPOINT s; DELETE FROM {t}; ROLLBACK TO s; COMMIT",
+    "BEGIN; TRUNCATE {t}; INSERT INTO {t} VALUES (9, 'z'); ROLLBACK",
+    "BEGIN; DELETE FROM {t}; INSERT INTO {t} VALUES (1, 'z'); DELETE FROM {t}; ROLLBACK",
+)
+
+
+def test_rows_are_restored_as_by_spark(spark_session: Session, engine: Engine) -> None:
+    pair = Pair(spark_session, "id int PRIMARY KEY, v text")
+    pair.run("INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
+    own, other = pair.locations
+    hidden = "SELECT *, _metadata.row_id, _metadata.row_commit_version FROM delta.`{}`"
+    parts = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
+    for statement in _ROLLED_BACK:
+        pair.run(statement)
+        version = len(_writers(own)) - 1
+        assert _shape(own, version) == _shape(other, version)
+        assert _feed(engine, own, version) == _feed(engine, other, version)
+        rows = [sorted(engine.rows(hidden.format(place))) for place in (own, other)]
+        assert rows[0] == rows[1]
+        sums = [json.loads(log_file(place, version, "crc").read_text()) for place in (own, other)]
+        assert [sums[0].get(part) for part in parts] == [sums[1].get(part) for part in parts]
+    assert {*_writers(own)} == {"replctl"}
+    assert pair.run("SELECT id FROM {t} ORDER BY id") == ("| 3", "| 4", "SELECT 2")
+
+
 def _statements(chance: random.Random) -> Iterator[str]:
     ids = list[int]()
     for step in range(14):
