@@ -230,7 +230,27 @@ def _write(
         options |= {"txnAppId": note.application, "txnVersion": str(note.step)}
     engine.provide_for(table_name(location))
     with engine.running():
-        frame.write.format("delta").mode(mode).options(**options).save(location)
+        rows = _as_stored(engine, location, frame)
+        rows.write.format("delta").mode(mode).options(**options).save(location)
+
+
+def _as_stored(engine: Engine, location: str, frame: DataFrame) -> DataFrame:
+    """Return rows with the integer types of a table.  An adopted table may store SMALLINTs as
+    TINYINT, and Delta does not convert them.
+    """
+    types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
+    if not any("smallint" in shown for shown in types.values()):
+        return frame
+    stored = {
+        field.name: field.dataType.simpleString()
+        for field in engine.session.read.format("delta").load(location).schema
+    }
+    narrow = {
+        name: frame[quote_name(name)].cast(shown)
+        for name, shown in stored.items()
+        if "tinyint" in shown and shown.replace("tinyint", "smallint") == types.get(name.lower())
+    }
+    return frame.withColumns(narrow) if narrow else frame
 
 
 def execute(engine: Engine, statement: str, note: CommitNote) -> int:

@@ -39,7 +39,7 @@ from replctl.types.numeric import field_overflow
 _DECIMAL_TYPE = re.compile(r"cannot be represented as Decimal\((\d+), (\d+)\)")
 _OVERFLOW_TYPE = re.compile(r'cannot be cast to "(\w+)"')
 _INTEGER_NAMES = {
-    "TINYINT": "smallint",
+    "TINYINT": "tinyint",
     "SMALLINT": "smallint",
     "INT": "integer",
     "BIGINT": "bigint",
@@ -49,6 +49,8 @@ _INTEGER_NAMES = {
 _PY4J_PREFIX = re.compile(r"\AAn error occurred while calling \S+\n: ")
 _RPC_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+#: Matches the condition and the SQLSTATE of a cause.
+_CAUSING = re.compile(r"^Caused by: \S+: \[([A-Z0-9_.]+)\] .*SQLSTATE: (\w{5})", re.MULTILINE)
 
 #: Spark's conditions for a missing Delta table -> the parameter with the location.
 _NOT_THERE = {
@@ -342,9 +344,13 @@ def _missing_location(error: Exception, condition: str) -> str | None:
 
 
 def _condition(error: Exception) -> tuple[str, str]:
+    """Return the condition and the SQLSTATE of an exception, or of its first cause if it has none
+    itself, as the exception of a task that writes files.
+    """
     if isinstance(error, PySparkException):
         return error.getCondition() or "", error.getSqlState() or ""
-    return "", ""
+    causes = _CAUSING.findall(str(error))
+    return causes[-1] if causes else ("", "")
 
 
 def condition_of(error: PostgresError) -> str:
