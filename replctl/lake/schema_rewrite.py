@@ -165,6 +165,7 @@ def _rewrite(session: Session, relation: Relation) -> bool:
         with writer.commit_to(
             relation.oid, silent=True, removes=rewrite.removed, renames=rewrite.renamed
         ) as note:
-            rewrite_schema(session, current.storage.location, rewrite.columns, note)
+            location = current.storage.location
+            rewrite_schema(session, location, rewrite.columns, rewrite.removed, note)
         injection_point("columns.after-rewrite")
     return bool(rewrite.renamed)

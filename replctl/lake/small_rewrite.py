@@ -5,23 +5,24 @@ process writes the rows (`small_commit.py`); Spark only computes new values.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from replctl import spark
+from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_actions import parse_columns
 from replctl.lake.delta_files import is_empty_at
-from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.delta_names import version_path
 from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.small_table import HIDDEN, data_files
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import ROW_TRACKING
 from replctl.session import Session
-from replctl.spark import CommitNote, TableColumn, table_name
+from replctl.spark import NO_COLUMN, CommitNote, TableColumn, table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,25 +117,38 @@ def _with_values(
 
 
 def rewrite_schema(
-    session: Session, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+    session: Session,
+    location: str,
+    columns: Sequence[tuple[str, str]],
+    removed: Collection[str],
+    note: CommitNote,
 ) -> None:
     """Rewrite all rows of a table with only some of the columns, in one commit.
 
     Args:
         columns: the old and the new name of each remaining column.
+        removed: the names of the other columns.
 
     Raises:
+        SerializationFailure: another program has added or removed a column.
         PostgresError: the table cannot be written.
     """
+    expected = {*removed, *(before for before, _after in columns)}
 
-    def rewritten(rows: pa.Table) -> pa.Table:
+    def rewritten(rows: pa.Table) -> pa.Table | None:
+        if expected != {*rows.column_names} - {NO_COLUMN}:
+            return None
         return rows.select([before for before, _after in columns]).rename_columns(
             [after for _before, after in columns]
         )
 
     small = _Rewrite(session, location, note)
-    if not columns or not small.is_done(rewritten, (), "WRITE", _OVERWRITE, columns):
+    if columns and small.is_done(rewritten, (), "WRITE", _OVERWRITE, columns):
+        return
+    if stored_names(location) - {NO_COLUMN} == {name.lower() for name in expected}:
         spark.jobs.rewrite_schema(session.engine(), location, columns, note)
+    else:
+        raise SerializationFailure("could not serialize access due to concurrent update")
 
 
 class _Rewrite:

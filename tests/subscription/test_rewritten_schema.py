@@ -14,6 +14,8 @@ from follow_hint import follow_hint
 
 from replctl.errors import InternalError, InvalidTextRepresentation
 from replctl.lake import table_read
+from replctl.lake.small_rewrite import rewrite_schema
+from replctl.session import Session
 from replctl.spark import delta_table
 
 if TYPE_CHECKING:
@@ -323,6 +325,27 @@ def test_rows_that_others_add_meanwhile_stay(
     rows = [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d"), ("9", "theirs")]
     assert publisher.rows(_QUERY) == rows
     assert _columns(publisher, engine) == ["id", "v"]
+
+
+@pytest.mark.parametrize("most", [1000, 0])
+def test_a_column_that_others_add_meanwhile_stays(
+    publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
+    publisher.run(f"SET replctl.small_table_rows = {most}")
+    target = "replctl.lake.schema_rewrite.rewrite_schema"
+
+    def after_another(session: Session, location: str, *rest: Any) -> None:
+        monkeypatch.setattr(target, rewrite_schema)
+        engine.run(f"ALTER TABLE delta.`{location}` ADD COLUMNS (theirs INT)")
+        engine.run(f"INSERT INTO delta.`{location}` VALUES (9, 's9', 'i', 7)")
+        rewrite_schema(session, location, *rest)
+
+    monkeypatch.setattr(target, after_another)
+    publisher.run("INSERT INTO t VALUES (4, 'd')")
+    assert _columns(publisher, engine) == ["id", "v", "theirs"]
+    assert _plain_rows(publisher, engine)[3:] == [(4, "d", None), (9, "i", 7)]
 
 
 def test_rules_of_others_keep_them(publisher: Database, engine: Engine) -> None:
