@@ -5,6 +5,7 @@ a || 'ok'        becomes   a || 'ok'::text
 a < '{ok}'       becomes   array of positions < '{2}'
 'ok' < ANY (a)   becomes   2 < ANY (array of positions)
 ORDER BY a       becomes   ORDER BY array of positions
+t::mood[]        becomes   t::text[], with an error for an element that is not a label
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, TypeAlias
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.enum_label import (
+    ITEM,
+    element_of,
     is_enum,
     is_enum_array,
     label,
@@ -47,7 +50,7 @@ def without_enum_array(environment: Environment, inner: Inner, node: Any) -> Any
         inner: replaces nodes in the parts of the node.
 
     Raises:
-        FeatureNotSupported: the node makes an array from text, or hashes one.
+        FeatureNotSupported: the node hashes an array.
     """
     if isinstance(node, _CALLS):
         found = _call(environment, inner, node)
@@ -62,11 +65,13 @@ def without_enum_array(environment: Environment, inner: Inner, node: Any) -> Any
         case nodes.SubscriptingRef(arg=arg, lower=None) if _is_array(environment, arg):
             item = replace(node, type="text", collation="default", **parts(inner, node))
             return nodes.RelabelType(item, node.type)
-        case nodes.CoerceViaIO(arg=arg) | nodes.ArrayCoerceExpr(arg=arg) if _is_array(
-            environment, node
-        ) and _reads_labels(node):
-            shown = [environment.format_type(type_) for type_ in (arg.type, node.type)]
-            raise FeatureNotSupported(f"casts of type {shown[0]} to {shown[1]} are not supported")
+        case nodes.CoerceViaIO(arg=arg) if _is_array(environment, node):
+            read = nodes.CoerceViaIO(inner(arg), "_text", collation="default")
+            cast = nodes.CoerceViaIO(ITEM, element_of(environment, node.type))
+            return nodes.ArrayCoerceExpr(read, label(inner(cast)), "_text", collation="default")
+        case nodes.ArrayCoerceExpr(arg=arg, element=checked) if _is_array(environment, node):
+            whole, checked = inner(arg), label(inner(checked))
+            return replace(node, arg=whole, element=checked, type="_text", collation="default")
         case nodes.Const() if _is_array(environment, node):
             return labels(node)
         case nodes.ArrayExpr(elements=elements) if _is_array(environment, node):
@@ -146,13 +151,6 @@ def parts(inner: Inner, node: Any) -> dict[str, Any]:
         if isinstance(value, nodes.Node)
         or (isinstance(value, tuple) and all(isinstance(v, nodes.Node) for v in value))
     }
-
-
-def _reads_labels(cast: nodes.CoerceViaIO | nodes.ArrayCoerceExpr) -> bool:
-    """Return whether a cast makes enums from texts, which engines cannot check."""
-    return isinstance(cast, nodes.CoerceViaIO) or any(
-        isinstance(node, nodes.CoerceViaIO) for node in nodes.walk(cast.element)
-    )
 
 
 def _is_array(environment: Environment, node: Any) -> bool:

@@ -9,6 +9,8 @@ from replctl.types.type_kind import TypeKind
 
 _ARRAY_POSITION = 3277
 _TEXTS, _POSITIONS = "_text", "_int4"
+#: An element of an array of texts, in the expression of an ArrayCoerceExpr.
+ITEM = nodes.Param(0, "text", collation="default")
 
 
 def is_enum(environment: Environment, type_: str) -> bool:
@@ -44,8 +46,7 @@ def position(environment: Environment, enum: str, value: nodes.Expr) -> nodes.Ex
 
 def positions(environment: Environment, array: str, value: nodes.Expr) -> nodes.Expr:
     """Return the positions of the elements of an array of an enum."""
-    element = nodes.Param(0, "text", collation="default")
-    found = position(environment, _element(environment, array), element)
+    found = position(environment, element_of(environment, array), ITEM)
     return nodes.ArrayCoerceExpr(labels(value), found, _POSITIONS)
 
 
@@ -57,7 +58,7 @@ def label_at(environment: Environment, enum: str, place: nodes.Expr) -> nodes.Ex
 
 def labels_at(environment: Environment, array: str, places: nodes.Expr) -> nodes.Expr:
     """Return the labels at the positions in an array."""
-    found = label_at(environment, _element(environment, array), nodes.Param(0, "int4"))
+    found = label_at(environment, element_of(environment, array), nodes.Param(0, "int4"))
     return nodes.ArrayCoerceExpr(places, found, _TEXTS, collation="default")
 
 
@@ -85,7 +86,8 @@ def _relabelled(expr: nodes.Expr, type_: str) -> nodes.Expr:
     return nodes.RelabelType(expr, type_, collation="default")
 
 
-def _element(environment: Environment, array: str) -> str:
+def element_of(environment: Environment, array: str) -> str:
+    """Return the enum of the elements of an array."""
     element = environment.type(array).element
     assert element is not None
     return element

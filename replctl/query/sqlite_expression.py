@@ -146,7 +146,7 @@ class ExpressionWriter:
                 return self.expr(arg, write)
             case nodes.CollateExpr() | nodes.NamedArgExpr():
                 return self.expr(expr.arg, write)
-            case nodes.CoerceViaIO() if is_leaf(self._context.environment, expr):
+            case nodes.CoerceViaIO() if expr.enum or is_leaf(self._context.environment, expr):
                 return self._by_text(expr.arg, expr.type, write)
             case nodes.ArrayExpr() if is_leaf(self._context.environment, expr):
                 return self._array(expr, write)

@@ -115,7 +115,8 @@ def is_leaf(environment: Environment, node: Any) -> bool:
         case nodes.ArrayCoerceExpr(arg=arg):
             return not (has_text_form(arg.type) and has_text_form(node.type))
         case nodes.CoerceViaIO(arg=arg):
-            return not (text.is_supported(arg.type) and text.is_supported(node.type))
+            is_known = node.enum is not None or text.is_supported(node.type)
+            return not (is_known and text.is_supported(arg.type))
     if isinstance(node, _LAZY):
         return any(
             not isinstance(part, nodes.Var) and is_leaf(environment, part)
