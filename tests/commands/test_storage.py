@@ -169,7 +169,8 @@ def _set_properties(_engine: object, location: str, properties: dict[str, str]) 
 
 
 def _with_engine(session: Session, engine: _Engine) -> list[str]:
-    """Use an engine from now on, and return the later reports."""
+    """Use an engine that reads all tables from now on, and return the later reports."""
+    _run(session, "set replctl.small_table_rows = 0")
     session.engine = lambda: cast(Any, engine)
     told: list[str] = []
     session.on_notice = lambda notice: told.append(f"{notice.severity}: {notice.message}")
