@@ -14,10 +14,12 @@ from replctl.catalog.cluster import Cluster
 from replctl.errors import ConnectionFailure
 from replctl.session import Session
 
-#: Statements that need more than 16 MB: for one value or for many, in Python and in SQLite.
+#: Statements that need more than 16 MB: for one value or for many, in Python and in SQLite.  Large
+#: values have more than 32 MB: for these, malloc takes new memory even if the process has free
+#: memory.
 LARGE = {
     "a value": "SELECT length(repeat('x', 1000000000))",
-    "values in a value": "SELECT length(repeat('x', 20000000) || repeat('y', 20000000))",
+    "values in a value": "SELECT length(repeat('x', 40000000) || repeat('y', 40000000))",
     "an array": "SELECT array_length(array_fill(1, ARRAY[100000000]), 1)",
     "a set": "SELECT count(*) FROM generate_series(1, (SELECT 100000000))",
     "rows of a set": "SELECT * FROM generate_series(1, 1000000)",
