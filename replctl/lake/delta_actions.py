@@ -74,7 +74,8 @@ def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_checksum(content: bytes) -> dict[str, Any]:
-    """Return the parts of a version's checksum that replctl knows and that are not null.
+    """Return the parts of a version's checksum that replctl knows and that are not null.  Lists of
+    actions omit the fields that are null.
 
     Raises:
         BrokenLogError: the checksum is not complete, or a part does not have Delta's form.
@@ -98,7 +99,8 @@ def _checked_part(name: str, part: Any) -> Any:
         case str(kind):
             return _checked(kind, part, is_complete=True)
         case [kind] if isinstance(part, list):
-            return [_checked(kind, action, is_complete=True) for action in part]
+            actions = (_checked(kind, action, is_complete=True) for action in part)
+            return [{k: v for k, v in action.items() if v is not None} for action in actions]
         case check if callable(check) and check(part):
             return part
     raise BrokenLogError(f'its part "{name}" has a wrong value')

@@ -168,6 +168,22 @@ def test_another_writer_may_come_first(spark_session: Session) -> None:
     assert len(list(location.glob("deletion_vector_*.bin"))) == 1
 
 
+def test_a_checksum_may_list_absent_fields(spark_session: Session) -> None:
+    answer_of(spark_session, "CREATE TABLE f (id int PRIMARY KEY, v text)")
+    answer_of(spark_session, "INSERT INTO f VALUES (1, 'a'), (2, 'b')")
+    location = table_location(spark_session, "f")
+    file = log_file(location, 1, "crc")
+    checksum = json.loads(file.read_text())
+    files = [{**add, "deletionVector": None, "tags": None} for add in checksum["allFiles"]]
+    file.write_text(json.dumps({**checksum, "allFiles": files}))
+    assert answer_of(spark_session, "DELETE FROM f WHERE id = 2") == ("DELETE 1",)
+    assert list(location.glob("deletion_vector_*.bin"))  # not by Spark
+    after = json.loads(log_file(location, 2, "crc").read_text())
+    assert (after["numFiles"], after["numDeletionVectorsOpt"]) == (1, 1)
+    assert answer_of(spark_session, "TRUNCATE f") == ("TRUNCATE TABLE",)
+    assert answer_of(spark_session, "SELECT * FROM f") == ("SELECT 0",)
+
+
 @pytest.mark.parametrize("missing", ["allFiles", "one file of allFiles", "stats of a file"])
 def test_spark_replaces_rows_if_the_checksum_says_too_little(
     spark_session: Session, missing: str
