@@ -199,6 +199,32 @@ def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
     return ", ".join(named) or "CAST(NULL AS BOOLEAN) AS `_`"
 
 
+def as_stored(
+    engine: Engine, location: str, frame: DataFrame, columns: Sequence[TableColumn]
+) -> DataFrame:
+    """Return rows with the integer types of a table.  An adopted table may store SMALLINTs as
+    TINYINT, and Delta does not convert them.
+
+    Args:
+        columns: the columns of the rows.
+    """
+    types = {(c.storage_name or "").lower(): storage_type(c.type, c.typmod) for c in columns}
+    if not any("SMALLINT" in shown for shown in types.values()):
+        return frame
+    with engine.running():
+        stored = {
+            field.name: field.dataType.simpleString().upper()
+            for field in engine.session.read.format("delta").load(location).schema
+        }
+        narrow = {
+            name: frame[quote_name(name)].cast(shown.lower())
+            for name, shown in stored.items()
+            if "TINYINT" in shown
+            and shown.replace("TINYINT", "SMALLINT") == types.get(name.lower())
+        }
+        return frame.withColumns(narrow) if narrow else frame
+
+
 def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
     """Append rows; their columns have the names of the table's columns."""
     _write(engine, location, frame, note, "append", {})
@@ -230,27 +256,7 @@ def _write(
         options |= {"txnAppId": note.application, "txnVersion": str(note.step)}
     engine.provide_for(table_name(location))
     with engine.running():
-        rows = _as_stored(engine, location, frame)
-        rows.write.format("delta").mode(mode).options(**options).save(location)
-
-
-def _as_stored(engine: Engine, location: str, frame: DataFrame) -> DataFrame:
-    """Return rows with the integer types of a table.  An adopted table may store SMALLINTs as
-    TINYINT, and Delta does not convert them.
-    """
-    types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
-    if not any("smallint" in shown for shown in types.values()):
-        return frame
-    stored = {
-        field.name: field.dataType.simpleString()
-        for field in engine.session.read.format("delta").load(location).schema
-    }
-    narrow = {
-        name: frame[quote_name(name)].cast(shown)
-        for name, shown in stored.items()
-        if "tinyint" in shown and shown.replace("tinyint", "smallint") == types.get(name.lower())
-    }
-    return frame.withColumns(narrow) if narrow else frame
+        frame.write.format("delta").mode(mode).options(**options).save(location)
 
 
 def execute(engine: Engine, statement: str, note: CommitNote) -> int:

@@ -61,7 +61,6 @@ def write_leaf(
     """
     location, columns = leaf.source.location, leaf.source.columns
     assert location is not None
-    rows = outcome.rows
     path = write_path(outcome, change)
     if path is WritePath.MERGE:
         merge = _MERGES[outcome.matching]
@@ -71,10 +70,7 @@ def write_leaf(
     if leaf.source.left_out:
         delta_table.execute(engine, _insertion(outcome, leaf, comes), note)
         return
-    frame = engine.sql(
-        f"SELECT {to_storage(_written(outcome, columns), 'w')} FROM {rows.view} WHERE {comes}"
-    )
-    few = _few_files(engine, frame, rows)
+    few = _new_rows(engine, outcome, leaf, comes)
     if path is WritePath.APPEND:
         delta_table.append(engine, location, few, note)
     else:
@@ -90,16 +86,25 @@ def replace_leaf(
     Args:
         number, leaf: see `write_leaf`.
     """
-    location, columns = leaf.source.location, leaf.source.columns
+    location, comes = leaf.source.location, f"new_leaf = {number}"
     assert location is not None
-    rows = outcome.rows
     if leaf.source.left_out:
-        comes = f"new_leaf = {number}"
         delta_table.execute(engine, _insertion(outcome, leaf, comes, "OVERWRITE"), note)
         return
-    stored = to_storage(_written(outcome, columns), "w")
-    frame = engine.sql(f"SELECT {stored} FROM {rows.view} WHERE new_leaf = {number}")
-    delta_table.overwrite(engine, location, _few_files(engine, frame, rows), note)
+    delta_table.overwrite(engine, location, _new_rows(engine, outcome, leaf, comes), note)
+
+
+def _new_rows(engine: Engine, outcome: Outcome, leaf: Leaf, comes: str) -> DataFrame:
+    """Return the rows of an outcome that a leaf partition gets, with the columns of its table.
+
+    Args:
+        comes: the condition of the rows.
+    """
+    assert leaf.source.location is not None
+    rows, written = outcome.rows, _written(outcome, leaf.source.columns)
+    frame = engine.sql(f"SELECT {to_storage(written, 'w')} FROM {rows.view} WHERE {comes}")
+    few = _few_files(engine, frame, rows)
+    return delta_table.as_stored(engine, leaf.source.location, few, written)
 
 
 def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> str:

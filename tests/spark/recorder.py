@@ -68,10 +68,6 @@ class Recorder:
         return False
 
     # frame
-    @property
-    def schema(self) -> list[Any]:
-        return []  # no column may have to be converted
-
     def coalesce(self, _count: int) -> Recorder:
         return self
 
