@@ -56,6 +56,15 @@ def _shape(location: Path, version: int) -> Mapping[str, list[list[str]]]:
     return {name: sorted(found[name]) for name in sorted(found) if name != "commitInfo"}
 
 
+#: The parts of a checksum that are the same for both writers.
+_SUMS = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
+
+
+def _checksum(location: Path, version: int) -> dict[str, Any]:
+    found = json.loads(log_file(location, version, "crc").read_text())
+    return {part: found[part] for part in _SUMS if part in found}
+
+
 class Pair:
     """Two tables that get the same statements: replctl writes `own`, and Spark writes `other`."""
 
@@ -77,6 +86,13 @@ class Pair:
     @property
     def locations(self) -> tuple[Path, Path]:
         return table_location(self.session, "own"), table_location(self.session, "other")
+
+    def check_version(self, engine: Engine, version: int) -> None:
+        """Check that a version has equal actions, changes and sums in both tables."""
+        own, other = self.locations
+        assert _shape(own, version) == _shape(other, version)
+        assert _feed(engine, own, version) == _feed(engine, other, version)
+        assert _checksum(own, version) == _checksum(other, version)
 
 
 def _live_rows(engine: Engine, location: Path) -> list[tuple[Any, ...]]:
@@ -118,9 +134,8 @@ def test_a_commit_has_the_actions_of_spark(spark_session: Session, engine: Engin
     hidden = "SELECT id, _metadata.row_id, _metadata.row_commit_version FROM delta.`{}`"
     ids = [sorted(engine.rows(hidden.format(location))) for location in (own, other)]
     assert ids[0] == ids[1]
-    parts = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
-    checksums = [json.loads(log_file(location, 6, "crc").read_text()) for location in (own, other)]
-    assert [checksums[0][part] for part in parts] == [checksums[1][part] for part in parts]
+    assert {*_checksum(own, 6)} == {*_SUMS}
+    assert _checksum(own, 6) == _checksum(other, 6)
 
 
 @pytest.mark.parametrize("type_", _KEYS)
@@ -275,11 +290,7 @@ def test_columns_are_filled_as_by_spark(spark_session: Session, engine: Engine) 
     assert len(_writers(other)) == newest + 1
     assert {*_writers(own)} == {"replctl"}
     filled = 4  # its commits: the table, rows, a deletion, the new column, and its values
-    assert _shape(own, filled) == _shape(other, filled)
-    assert _feed(engine, own, filled) == _feed(engine, other, filled)
-    checksums = [json.loads(log_file(place, filled, "crc").read_text()) for place in (own, other)]
-    parts = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
-    assert [checksums[0].get(part) for part in parts] == [checksums[1].get(part) for part in parts]
+    pair.check_version(engine, filled)
 
 
 def test_another_writer_may_come_before_a_column_is_filled(spark_session: Session) -> None:
@@ -317,16 +328,11 @@ def test_rows_are_restored_as_by_spark(spark_session: Session, engine: Engine) -
     pair.run("INSERT INTO {t} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
     own, other = pair.locations
     hidden = "SELECT *, _metadata.row_id, _metadata.row_commit_version FROM delta.`{}`"
-    parts = ("numFiles", "numDeletedRecordsOpt", "numDeletionVectorsOpt", "domainMetadata")
     for statement in _ROLLED_BACK:
         pair.run(statement)
-        version = len(_writers(own)) - 1
-        assert _shape(own, version) == _shape(other, version)
-        assert _feed(engine, own, version) == _feed(engine, other, version)
+        pair.check_version(engine, len(_writers(own)) - 1)
         rows = [sorted(engine.rows(hidden.format(place))) for place in (own, other)]
         assert rows[0] == rows[1]
-        sums = [json.loads(log_file(place, version, "crc").read_text()) for place in (own, other)]
-        assert [sums[0].get(part) for part in parts] == [sums[1].get(part) for part in parts]
     assert {*_writers(own)} == {"replctl"}
     assert pair.run("SELECT id FROM {t} ORDER BY id") == ("| 3", "| 4", "SELECT 2")
 
