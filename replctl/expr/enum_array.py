@@ -43,8 +43,7 @@ Inner: TypeAlias = Callable[[Any], Any]
 
 
 def without_enum_array(environment: Environment, inner: Inner, node: Any) -> Any:
-    """Return the replacement of a node that has to do with an array of an enum; None for other
-    nodes.
+    """Return the replacement of a node over arrays of an enum; None for other nodes.
 
     Args:
         inner: replaces nodes in the parts of the node.

@@ -186,7 +186,7 @@ class ReplicatedTable:
         """Yield the outcome of changes, after a check that it has no conflicts.
 
         Args:
-            is_prefix: only one row matters, the one that the last change makes.
+            is_prefix: check only the row that the last change makes.
         """
         engine = self.session.engine()
         rows = _staged(changes.rows)
@@ -526,5 +526,5 @@ def count_actions(
 
 
 def _staged(rows: Rows) -> Staged:
-    """Return decoded changes as the temporary view that LakePublisher makes of them."""
+    """Narrow the type of decoded changes.  LakePublisher makes a temporary view of them."""
     return cast("Staged", rows)
