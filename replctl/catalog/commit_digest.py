@@ -119,7 +119,7 @@ def broken_link(connection: Connection) -> int | None:
     """Return the LSN of the first commit whose digest does not follow from its predecessor's; None
     if the chain is unbroken, as in every complete catalog.
 
-    The trimmed part is not checked.
+    It does not check the trimmed part of the log.
     """
     xact = state_schema.pg_xact
     trimmed = _trimmed_lsn(connection)

@@ -182,8 +182,10 @@ def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]
 def acknowledge_changes(
     catalog: Catalog, relids: Collection[int], origins: Collection[str], origin_lsn: int
 ) -> None:
-    """Record `origin_lsn` as the applied position of changes from these origins whose transactions
-    the catalog has lost.  The caller has reconciled the tables with the origin's state at this LSN.
+    """Record that the changes of these origins up to `origin_lsn` are applied to the tables.
+
+    The catalog has lost their transactions.  The caller has reconciled the tables with the state
+    of the origins at this LSN.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     xids = select(wal.c.xid).where(wal.c.relid.in_(relids), wal.c.action == CHANGE)

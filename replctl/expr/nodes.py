@@ -54,7 +54,7 @@ VALUE, SORTED = -1, -2
 @dataclass(frozen=True, slots=True)
 class Param(Node):
     """A placeholder.  Number 0 is the operand of a CASE or an element of an array that is cast;
-    higher numbers are the columns of a subquery.  VALUE and SORTED are other meanings.
+    higher numbers are the columns of a subquery.  VALUE and SORTED are below 0.
     """
 
     number: int

@@ -101,11 +101,11 @@ def rewrite_rows(
 
 
 def numbered_sql(rows: str, numbers: Mapping[str, range]) -> str:
-    """Return SQL of rows with a number from each range.
+    """Return SQL of rows with one more column for each range: the range's next number.
 
     Args:
-        rows: SQL of the rows, with the place of each as PLACE.
-        numbers: see `rewrite_rows`.
+        rows: SQL of the rows.  Its column PLACE is the place of each row, from 0.
+        numbers: the range of each new column, by its name.
     """
     columns = [f"{n.start}L + {n.step}L * {PLACE} AS {name}" for name, n in numbers.items()]
     return f"(SELECT {', '.join(['*', *columns])} FROM {rows})"

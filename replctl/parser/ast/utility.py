@@ -1,4 +1,4 @@
-"""Other objects, transactions and settings."""
+"""Statements about other objects, transactions and settings."""
 
 from __future__ import annotations
 
