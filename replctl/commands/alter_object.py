@@ -1,7 +1,7 @@
 """ALTER ... RENAME TO, OWNER TO, SET SCHEMA (alter.c, tablecmds.c).
 
-A rename changes only the catalog.  A Delta table keeps its location.  Its columns are renamed before
-the next write (lake/schema_rewrite.py).
+A rename changes only the catalog.  A Delta table keeps its location.  Its columns are renamed
+before the next write (lake/schema_rewrite.py).
 """
 
 from __future__ import annotations

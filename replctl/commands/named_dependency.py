@@ -45,7 +45,7 @@ def users_naming(ddl: Ddl, target: Object) -> Iterator[Object]:
 
 
 def _all_named(ddl: Ddl) -> frozenset[nodes.Const]:
-    """Return all constants that name objects.  Other objects then need no search."""
+    """Return all constants that name objects.  An object that is not among them has no users."""
     found = set()
 
     def note(node: nodes.Node) -> bool:

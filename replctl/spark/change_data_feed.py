@@ -375,8 +375,11 @@ def _feed(
 
 
 def _among(column: str, kinds: str) -> str:
-    """Return the SQL condition, after others, that a change is of one of the kinds, if there are
-    any."""
+    """Return SQL that adds a condition to others: the change is of one of the kinds.
+
+    Args:
+        kinds: SQL of the list of kinds; empty for all kinds, which need no condition.
+    """
     return f" AND {column} IN {kinds}" if kinds else ""
 
 

@@ -67,7 +67,7 @@ class ZoneOverflow(DatetimeFault):
 
 
 class UnknownZone(DatetimeFault):
-    """There is no time zone of that name, which is the exception's argument."""
+    """There is no time zone of that name.  The exception's argument is the name."""
 
 
 def datetime_error(fault: DatetimeFault, text: str, sql_name: str) -> DataError:
