@@ -241,7 +241,7 @@ class QueryWriter:
         """Return FROM, WHERE, GROUP BY and HAVING.
 
         Args:
-            is_ordered: include the columns by which `row_order` sorts; FROM has only one table.
+            is_ordered: include the columns by which `row_order` sorts.  FROM must have one table.
         """
         dialect, text = self._dialect, ""
         if query.from_:
