@@ -25,7 +25,7 @@ class _Strength(IntEnum):
 
 @dataclass(slots=True)
 class _State:
-    """The collation of an expression, or of those of its parts that were visited."""
+    """The collation of an expression, or of its parts that were visited."""
 
     collation: str | None = None
     strength: _Strength = _Strength.NONE

@@ -369,7 +369,7 @@ def _grpc_status(error: Exception) -> str | None:
 
 
 def _first_line(message: str) -> str:
-    """Return the first line of a message with information, followed by the original cause."""
+    """Return the first informative line of a message, followed by the original cause."""
     message = _PY4J_PREFIX.sub("", message).lstrip()
     details = _RPC_DETAILS.search(message)
     first = message.split("\n", 1)[0] if details is None else details[1]

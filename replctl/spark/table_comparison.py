@@ -272,7 +272,9 @@ def _stored(column: TargetColumn) -> SqlValue:
 
 
 def _compared(column: TargetColumn) -> str:
-    """Return SQL of a form that is equal if and only if two values are stored identically."""
+    """Return SQL of a form that is the same for two values if and only if they are stored
+    identically.
+    """
     return stored_form(column.type, f"c{column.attnum}")
 
 
