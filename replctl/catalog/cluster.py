@@ -312,7 +312,7 @@ class Cluster:
 
         Args:
             timeout: seconds to wait; if negative, wait without limit, unless the holder is a
-                stopped process.
+                suspended process.
 
         Raises:
             LockNotAvailable: another process does not release the lock in time (55P03).

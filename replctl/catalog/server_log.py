@@ -26,7 +26,7 @@ from replctl.private_file import open_private
 
 _FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
 _OLD_FILES = 5
-#: Seconds to wait for another writer.  The limit exists because a stopped process must not block
+#: Seconds to wait for another writer.  The limit exists because a suspended process must not block
 #: others.
 _PATIENCE = 5.0
 

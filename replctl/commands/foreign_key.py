@@ -160,7 +160,7 @@ def _orphans_sql(constraint: Constraint, rows: Sequence[str]) -> str:
     """Return SQL of the rows of a table that refer to no row.
 
     Args:
-        rows: SQL of the rows of the table, and of those of each leaf of the referenced table.
+        rows: SQL of the rows of the table, and of the rows of each leaf of the referenced table.
     """
     referenced = " UNION ALL ".join(
         f"SELECT {', '.join(f'c{a} AS x{i}' for i, a in enumerate(constraint.ref_columns))}"

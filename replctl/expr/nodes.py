@@ -243,7 +243,9 @@ class RelabelType(Node):
 
 @dataclass(frozen=True, slots=True)
 class CoerceViaIO(Node):
-    """A cast with an output and an input function.  For engines, `enum` has its name and labels."""
+    """A cast with an output and an input function; `enum` has an enum's name and labels, for
+    engines.
+    """
 
     arg: Expr
     type: str
@@ -299,7 +301,7 @@ class CollateExpr(Node):
 @dataclass(frozen=True, slots=True)
 class SubscriptingRef(Node):
     """`arg[upper]`; if `lower` is not None, `arg[lower:upper]` (omitted bounds are None).  If
-    `assigned` is not None, it is the whole `arg` in which this part has that value."""
+    `assigned` is not None, the node is the whole `arg` in which this part has that value."""
 
     arg: Expr
     type: str

@@ -25,7 +25,7 @@ Begun: TypeAlias = tuple[int, dict[int, WriteStep]]
 def note_abandoned(
     catalog: Catalog, subscription: Subscription, relid: int, begun: Sequence[Begun]
 ) -> None:
-    """Mark transactions to be undone instead of finished, by any process.
+    """Mark transactions, so that the next process undoes them instead of finishing them.
 
     Args:
         relid: the table whose synchronization they belong to; 0: none.

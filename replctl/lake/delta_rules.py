@@ -220,7 +220,7 @@ def append_only_error(relation: Relation, action: Action) -> ObjectNotInPrerequi
 
 
 def _name(location: str) -> str:
-    """Return the name of the table at a location in SQL of Spark."""
+    """Return the name that the table at a location has in Spark's SQL."""
     from replctl.spark import table_name  # only errors need it
 
     return table_name(location)

@@ -67,12 +67,12 @@ def fill_columns(
     note: CommitNote,
 ) -> int:
     """Set columns of all rows of a table to values that are computed once per row, in the order of
-    the rows.  Do so in one commit; in none if there are no rows.
+    the rows.  Make one commit, or none if there are no rows.
 
     Args:
         columns, values: see `set_columns`.  The values may be volatile.
-        numbers: returns, for a number of rows, names that `values` may use.  Each stands for a
-            number from its range, which has a number for each row.
+        numbers: returns the names that `values` may use, each with a range of numbers: one for
+            each row.  Its argument is the number of rows.
 
     Returns:
         the number of rows.

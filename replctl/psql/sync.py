@@ -57,8 +57,8 @@ def watch_subscriptions(
     report: SyncReport,
     metrics_at: tuple[str, int] | None = None,
 ) -> bool:
-    """Apply commits of the publishers repeatedly until SIGTERM or SIGINT.  Finish the current batch
-    before the end.
+    """Apply commits of the publishers repeatedly until SIGTERM or SIGINT, and then finish the
+    current batch.
 
     Args:
         names: see `sync_subscriptions`.

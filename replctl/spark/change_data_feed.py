@@ -332,7 +332,7 @@ def _pairs_by_row_id(
 
 
 def _key_forms(source: TableSource, key: Sequence[int]) -> str:
-    """Return the list of the key columns in a form that is equal if and only if keys are equal."""
+    """Return the list of the key columns in a form that is the same for equal keys only."""
     return ", ".join(matching_form(source.column(attnum), f"c{attnum}") for attnum in key)
 
 

@@ -86,8 +86,8 @@ def rewrite_rows(
 
     Args:
         values: Spark SQL of the new values, by column.
-        numbers: names that `values` may use. Each stands for a number from the range, which
-            differs for each row and follows the order of rows.
+        numbers: names that `values` may use, each with a range.  In each row, a name stands for
+            the next number of its range.
     """
     order, rows = _ROW_ORDER, table_name(location)
     names = [*map(quote_name, values), *numbers]

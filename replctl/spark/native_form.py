@@ -21,16 +21,16 @@ def json_text(type_name: str, value: str) -> str:
 
 
 def equal_form(type_name: str, value: str) -> str:
-    """Return SQL of a form that is equal if and only if two native values are equal: the entries of
-    maps are sorted.
+    """Return SQL of a form that is the same if and only if two native values are equal: the
+    entries of maps are sorted.
     """
     return _rewritten(native_type(type_name), value, _equal, sorts_maps=True)
 
 
 def exact_form(type_name: str, value: str) -> str:
-    """Return SQL of a form that is equal if and only if two native values are stored identically:
-    -0.0 differs from 0.0.  Only the order of entries in maps does not matter, and some types within
-    VARIANTs (`_variant`).
+    """Return SQL of a form that is the same if and only if two native values are stored
+    identically: -0.0 differs from 0.0.  There are two exceptions: the order of entries in maps, and
+    some types within VARIANTs (`_variant`), do not matter.
     """
     return _rewritten(native_type(type_name), value, _exact, sorts_maps=True)
 

@@ -271,7 +271,7 @@ def _repeats_keys(target: Target, changes: Staged) -> bool:
 
 
 def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
-    """Return the values of a key column of the changes, in a form that is equal for equal
+    """Return the values of a key column of the changes, in a form that is the same for equal
     values."""
     olds, news = (
         matching_values(column, changes.values(f"{image}{column.attnum}")) for image in "on"

@@ -344,8 +344,8 @@ def _missing_location(error: Exception, condition: str) -> str | None:
 
 
 def _condition(error: Exception) -> tuple[str, str]:
-    """Return the condition and the SQLSTATE of an exception, or of its first cause if it has none
-    itself, as the exception of a task that writes files.
+    """Return the condition and the SQLSTATE of an exception.  The exception of a task that writes
+    files, for example, has none itself: then return its first cause's.
     """
     if isinstance(error, PySparkException):
         return error.getCondition() or "", error.getSqlState() or ""

@@ -21,7 +21,7 @@ class TypeKind(StrEnum):
 
     @property
     def has_operator_classes(self) -> bool:
-        """Return whether all types of the kind share operator classes, as those of anyenum."""
+        """Return whether all types of the kind share operator classes, such as those of anyenum."""
         return self in (TypeKind.ENUM, TypeKind.RANGE, TypeKind.MULTIRANGE)
 
 
