@@ -60,7 +60,7 @@ def _first_xmin(catalog: Catalog, table: Table, oid: int) -> int:
 
 
 def rename_label(catalog: Catalog, enum: str, old: str, new: str) -> None:
-    """Rename a label, also in stored expressions, partition bounds and defaults.  The caller
+    """Rename a label, even in stored expressions, partition bounds and defaults.  The caller
     changes the rows of tables.
     """
     pg_enum, oid = schema.pg_enum, type_oid(enum)
@@ -149,7 +149,7 @@ class _Renaming:
         return json.dumps(self.renamed(json.loads(text)), ensure_ascii=False, separators=(",", ":"))
 
     def renamed(self, value: Any) -> Any:
-        """Return JSON with the renamed label, also in nested JSON texts."""
+        """Return JSON with the renamed label, even in nested JSON texts."""
         if isinstance(value, list):
             return [self.renamed(item) for item in value]
         if isinstance(value, str) and value.startswith('{"node":'):  # partexprs

@@ -383,7 +383,7 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
 
 
 def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
-    """Return OID, database and location of the Delta tables of all databases, also of dropped
+    """Return OID, database and location of the Delta tables of all databases, even of dropped
     relations.
     """
     table, home = state_schema.storage_table, TableHome(connection)

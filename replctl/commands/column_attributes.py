@@ -25,7 +25,7 @@ _MAX_STATISTICS = 10000
 
 
 def set_storage(ddl: Ddl, relation: Relation, name: str, word: str, *, recurses: bool) -> None:
-    """Set the storage of a column, also in child tables (ATExecSetStorage)."""
+    """Set the storage of a column, here and in child tables (ATExecSetStorage)."""
     column = existing_column(relation, name)
     storage = storage_of(ddl.environment, column.type, word)
     for oid, own in _columns(ddl, relation, name, recurses):
@@ -40,7 +40,7 @@ def set_compression(ddl: Ddl, relation: Relation, name: str, word: str) -> None:
 
 
 def set_statistics(ddl: Ddl, relation: Relation, name: str, text: str, *, recurses: bool) -> None:
-    """Set the statistics target of a column, also in child tables (ATExecSetStatistics).
+    """Set the statistics target of a column, here and in child tables (ATExecSetStatistics).
 
     Raises:
         InvalidParameterValue: the number is negative.

@@ -251,7 +251,7 @@ def column_collation(
     Raises:
         UndefinedObject: there is no such collation.
         DatatypeMismatch: values of the type have no collation.
-        FeatureNotSupported: a user made the collation.
+        FeatureNotSupported: the collation is user-defined.
     """
     element = type_ if type_.element is None else environment.type(type_.element)
     if not collation:

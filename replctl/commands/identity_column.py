@@ -27,7 +27,7 @@ from replctl.parser import ast
 def add_identity(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> None:
-    """Make a column an identity column with its own sequence, also in all partitions
+    """Make a column an identity column with its own sequence, here and in all partitions
     (ATExecAddIdentity).
 
     Raises:
@@ -115,7 +115,7 @@ def _check_recursion(relation: Relation, recurses: bool, what: str) -> None:
 
 
 def _change(ddl: Ddl, relation: Relation, changed: Column) -> None:
-    """Change the identity of a column, also in all partitions."""
+    """Change the identity of a column, here and in all partitions."""
     update_column(ddl.catalog, relation.oid, changed)
     for oid in children_of(ddl.catalog, relation.oid) if relation.is_partitioned else ():
         child = ddl.relation(oid)

@@ -191,7 +191,7 @@ def _check_no_row(ddl: Ddl, enum: Type, relation: Relation) -> None:
 
 
 def _enum_of(ddl: Ddl, column: Column) -> str | None:
-    """Return the enum whose labels a column stores, also in arrays and under domains; else None."""
+    """Return the enum whose labels a column stores, even in arrays or in domains; else None."""
     base, _typmod = base_type(ddl.environment, column.declared_type)
     type_ = ddl.environment.type(base)
     return (type_.element or base) if base.startswith("@") else None

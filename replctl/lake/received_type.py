@@ -1,4 +1,4 @@
-"""Find what received values of users' types must satisfy, also in arrays and rows."""
+"""Find the conditions for received values of user-defined types, even in arrays and rows."""
 
 from __future__ import annotations
 

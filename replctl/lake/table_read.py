@@ -105,7 +105,7 @@ def written_source(
     relation: Relation, version: int, renamed_among: Collection[int] = ()
 ) -> TableSource:
     """Return the source for reading or writing the newest version of a relation's table.  It has
-    all columns that the table had in storage at a version, also columns with former types.
+    all columns that the table had in storage at a version, including columns with former types.
 
     Args:
         renamed_among: versions to read, if others may have renamed or dropped columns since then.

@@ -1,4 +1,4 @@
-"""Build the nodes of publication.lark and subscription.lark, and of WITH lists, also of tables."""
+"""Build the nodes of publication.lark and subscription.lark, and of WITH lists, even of tables."""
 
 from __future__ import annotations
 

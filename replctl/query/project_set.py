@@ -25,7 +25,7 @@ from replctl.query.tree import (
 
 
 def with_sets_in_from(environment: Environment, query: Query, varnos: Iterator[int]) -> Query:
-    """Return a query whose SELECT lists, also in subqueries, have no set-returning calls.
+    """Return a query whose SELECT lists, even in subqueries, have no set-returning calls.
 
     `SELECT f(x) + 1, g(y) FROM t` becomes `SELECT r1.c1 + 1, r1.c2 FROM t, ROWS FROM (f(x), g(y))
     AS r1`. Calls that contain calls move last, to items of their own.

@@ -230,7 +230,7 @@ def _average_of_integers(rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def _joined(rows: Sequence[tuple[Any, ...]]) -> str:
-    """Join texts; each row is a pair of a text and the separator in front of it."""
+    """Join texts; each row is a pair of a text and the separator before it."""
     result: str = rows[0][0]
     for value, separator in rows[1:]:
         result += f"{separator or ''}{value}"

@@ -55,7 +55,7 @@ def empty(
     session: Session, relations: Collection[Relation], statement: ast.Truncate | None = None
 ) -> None:
     """Remove all rows of tables in one transaction.  The log gets an entry for each of `relations`,
-    also for partitioned tables, although they have no rows of their own.
+    even for partitioned tables, although they have no rows of their own.
     """
     leaves = [relation for relation in relations if not relation.is_partitioned]
     detail: dict[str, object] = {

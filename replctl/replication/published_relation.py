@@ -71,7 +71,7 @@ class PublicationSet:
 
     @classmethod
     def of_names(cls, catalog: Catalog, names: Collection[str]) -> PublicationSet:
-        """Return the publications of these names, as far as they exist."""
+        """Return those publications of these names that exist."""
         return cls(catalog, [p for p in list_publications(catalog) if p.name in names])
 
     # -- changes

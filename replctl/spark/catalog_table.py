@@ -22,7 +22,7 @@ _NOT_FOUND = (
 )
 #: Table properties by which other engines mark Iceberg tables in a Hive metastore.
 _ICEBERG = ("metadata_location=", "table_type=ICEBERG")
-#: The row of DESCRIBE TABLE EXTENDED in front of the properties of the table.
+#: The row of DESCRIBE TABLE EXTENDED before the properties of the table.
 _DETAILS = "# Detailed Table Information"
 
 

@@ -69,7 +69,7 @@ def ordered_changes_sql(change_source: ChangeSource) -> str:
 
 
 def _sent_images(change_source: ChangeSource) -> str:
-    """Return the list of the published columns of the old and the new row, with a comma in front of
+    """Return the list of the published columns of the old and the new row, with a comma before
     each."""
     return "".join(
         f", {image}.c{attnum} AS {image}{number}"
@@ -400,7 +400,7 @@ def _feeds_here(
 
 
 def _columns_in(source: TableSource, run: Sequence[int]) -> str:
-    """Return the list of a table's columns in a run of versions, with a comma in front of each.
+    """Return the list of a table's columns in a run of versions, with a comma before each.
 
     A version may lack a column that the same transaction added later.  Its rows get the default
     that ADD COLUMN gave to existing rows.

@@ -105,7 +105,7 @@ def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
     differ.
 
     Args:
-        one, other: the prefixes of their columns, in front of the attnum.
+        one, other: the prefixes of their columns, before the attnum.
     """
     tests = []
     for attnum, other_attnum in zip(reference.columns, reference.other_columns, strict=True):

@@ -175,7 +175,7 @@ def _identified(
     """Return the identity and the stored form of each row.
 
     Args:
-        image: the prefix of the columns, in front of the attnum.
+        image: the prefix of the columns, before the attnum.
     """
     names = [f"{image}{column.attnum}" for column in columns]
     count = rows.rows.num_rows if rows.rows is not None else 0

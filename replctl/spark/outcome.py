@@ -537,7 +537,7 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
     NULL, and -1, -2, ... for the checks; NULL if there is none.
 
     Args:
-        image: the prefix of the row's columns, in front of the attnum.
+        image: the prefix of the row's columns, before the attnum.
         known: check only constraints on these columns.
     """
 

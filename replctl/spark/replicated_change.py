@@ -463,7 +463,7 @@ def _same_key(target: Target, one: str, other: str) -> str:
     """Return the SQL condition that two rows have the same key.
 
     Args:
-        one, other: the prefixes of their columns, in front of the attnum.
+        one, other: the prefixes of their columns, before the attnum.
     """
     return " AND ".join(
         matches(column, f"{one}{column.attnum}", f"{other}{column.attnum}")

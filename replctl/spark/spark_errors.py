@@ -45,7 +45,7 @@ _INTEGER_NAMES = {
     "BIGINT": "bigint",
 }
 
-#: Matches Py4J's text in front of Java's exception.
+#: Matches Py4J's text before Java's exception.
 _PY4J_PREFIX = re.compile(r"\AAn error occurred while calling \S+\n: ")
 _RPC_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
@@ -361,7 +361,7 @@ def condition_of(error: PostgresError) -> str:
 
 
 def _grpc_status(error: Exception) -> str | None:
-    """Return the gRPC status of a failed call to a Connect server.  None for other errors, also for
+    """Return the gRPC status of a failed call to a Connect server.  None for other errors, even for
     those that the server itself reports.
     """
     code = getattr(error, "getGrpcStatusCode", None)  # its class is only loaded with a server

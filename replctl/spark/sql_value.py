@@ -12,7 +12,7 @@ from replctl.relation_name import DomainName
 
 #: Matches an error that a translated expression has raised: raise_error('replctl:22003|integer out
 #: of range|detail|end'), optionally with |hint=..., and
-#: |domain|schema|name|name in messages|constraint in front of the end.
+#: |domain|schema|name|name in messages|constraint before the end.
 _RAISED = re.compile(
     r"replctl:(\w{5})\|([^|]*)\|([^|]*)(?:\|hint=([^|]*))?"
     r"(?:\|domain\|([^|]*)\|([^|]*)\|([^|]*)(?:\|([^|]*))?)?\|end",

@@ -128,7 +128,7 @@ def _same(columns: Sequence[TargetColumn], one: str, other: str) -> str:
     """Return the SQL condition that two rows are equal.
 
     Args:
-        one, other: the prefixes of their columns, in front of the attnum.
+        one, other: the prefixes of their columns, before the attnum.
     """
     tests = (matches(c, f"{one}{c.attnum}", f"{other}{c.attnum}", "<=>") for c in columns)
     return " AND ".join(tests) or "TRUE"
