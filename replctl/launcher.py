@@ -253,7 +253,7 @@ def sync(
 
     Raises:
         UndefinedObject: there is no subscription of that name.
-        ActiveSqlTransaction: the open block of the session has made changes, so that the sync might
+        ActiveSqlTransaction: the open block of the session has made changes, so the sync might
             wait for it (25001).
     """
     if session.xids is not None and session.xids.top is not None:

@@ -1,6 +1,6 @@
 """Arithmetic of dates, times and timestamps (PostgreSQL's date.c and timestamp.c).
 
-The session's time zone is UTC, so that timestamp and timestamptz behave the same here.
+The session's time zone is UTC, so timestamp and timestamptz behave the same here.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 
 
 def _matches(text: str, i: int, tokens: tuple[str, ...], j: int) -> bool | None:
-    """Match like MatchText.  None means that the text ended too early, so that no later start can
+    """Match like MatchText.  None means that the text ended too early, so no later start can
     match either.
     """
     while i < len(text) and j < len(tokens):

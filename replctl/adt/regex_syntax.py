@@ -13,7 +13,7 @@ from replctl.record import dataclass
 
 _MOST_REPEATS = 255  # DUPMAX in regex.h
 #: The maximum depth of groups.  PostgreSQL's depends on the stack: it is about 9000.  A group takes
-#: 7 calls at most, so that this depth is below Python's limit (recursion_limit).
+#: 7 calls at most, so this depth is below Python's limit (recursion_limit).
 _MOST_NESTED = 2500
 _NEWLINE = ((10, 10),)
 _CLASSES = frozenset(

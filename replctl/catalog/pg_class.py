@@ -158,7 +158,7 @@ class Index:
 
     @property
     def is_plain_unique(self) -> bool:
-        """Return whether the index is unique over columns for all rows, so that it can identify
+        """Return whether the index is unique over columns for all rows, so it can identify
         rows.
         """
         return self.is_unique_over_columns and self.predicate is None

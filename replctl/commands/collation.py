@@ -1,7 +1,7 @@
 """CREATE COLLATION ... FROM (collationcmds.c).
 
 replctl refuses user-defined collations in expressions.  In row filters, PostgreSQL also refuses
-them, so that the error there is PostgreSQL's.
+them, so the error there is PostgreSQL's.
 """
 
 from __future__ import annotations

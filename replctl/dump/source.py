@@ -22,7 +22,7 @@ class Source:
     """A database to dump.
 
     Attributes:
-        environment: its search path is empty, so that it shows all names with their schemas.
+        environment: its search path is empty, so it shows all names with their schemas.
     """
 
     environment: CatalogEnvironment

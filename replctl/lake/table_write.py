@@ -116,7 +116,7 @@ class TableWriter:
         Args:
             silent: replctl must neither decode nor undo the commit.
             truncates: the commit empties the table.  The commit log has a separate entry for this.
-            changes_keys: the commit updates keys, or rows without a key, so that images must be
+            changes_keys: the commit updates keys, or rows without a key, so images must be
                 paired by row id.
             removes: the names in storage of the columns that the commit removes from the table.
             renames: the columns that the commit renames: their numbers in storage, and new names.

@@ -131,7 +131,7 @@ class TargetCheck:
         """Check that the catalog knows all writes of the subscription into a table.
 
         Raises:
-            DataCorrupted: the catalog does not know all writes, so that the table's progress is
+            DataCorrupted: the catalog does not know all writes, so the table's progress is
                 unknown (XX001).  This happens if an older catalog was restored.
         """
         known, name = self._subscription, leaf.qualified_name

@@ -1,6 +1,6 @@
 """Record faults of a subscription's targets: operations of other programs except DML.
 
-After such an operation, rows that the subscription has applied may be missing, so that later
+After such an operation, rows that the subscription has applied may be missing, so later
 changes may conflict with the table.  A fault is recorded in pg_subscription_rel together with the
 version that causes it.  It stops the subscription until the table is copied or reconciled (ALTER
 SUBSCRIPTION ... REFRESH TABLE).
@@ -57,7 +57,7 @@ def note_cleaning(
     catalog: Catalog, relation: Relation, system_identifier: int, version: int
 ) -> None:
     """Record a fault for each subscription whose last step is not in a target's log.  The log no
-    longer has the known versions, so that only the steps can show that it is the same table.
+    longer has the known versions, so only the steps can show that it is the same table.
 
     Args:
         version: the last known version.

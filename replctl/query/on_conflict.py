@@ -56,7 +56,7 @@ class ConflictAction:
 
     Attributes:
         index: the unique index of the key; None if the table has none.
-        is_named: the clause names the index, so that the statement reads the key's columns.
+        is_named: the clause names the index, so the statement reads the key's columns.
         update: the change of DO UPDATE; None for DO NOTHING.
     """
 

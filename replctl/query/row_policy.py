@@ -88,7 +88,7 @@ def visible_rows(
 
     Args:
         command: SELECT, UPDATE or DELETE.
-        reads: the command reads values of the row, so that policies for SELECT also apply.
+        reads: the command reads values of the row, so policies for SELECT also apply.
     """
     catalog = privileges.catalog
     found = _conditions(catalog, _concerned(privileges, relation, command))

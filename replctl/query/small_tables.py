@@ -1,7 +1,7 @@
 """Read the tables of a query if they are small, so that SQLite can run the query.
 
 Spark takes seconds to start, and a third of a second for a query of one row.  In SQLite, the
-evaluator of row filters computes the expressions, so that the answer is the same.
+evaluator of row filters computes the expressions, so the answer is the same.
 """
 
 from __future__ import annotations

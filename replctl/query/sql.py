@@ -193,7 +193,7 @@ class QueryWriter:
         return replace(query, outputs=outputs, having=having)
 
     def _is_plain(self, query: Query) -> bool:
-        """Return whether the rows of a query are equal only if they are stored identically, so that
+        """Return whether the rows of a query are equal only if they are stored identically, so
         the engine's own DISTINCT and set operations are correct.
         """
         return all(self._dialect.is_shown_by_key(var) for var in _output_vars(query))

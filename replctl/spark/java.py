@@ -114,7 +114,7 @@ def module_options(release: int | None) -> list[str]:
 
 
 def check_user() -> None:
-    """Refuse to run under a user ID without a name: Hadoop's login fails, so that Spark does not
+    """Refuse to run under a user ID without a name: Hadoop's login fails, so Spark does not
     start.
 
     Raises:

@@ -197,7 +197,7 @@ def _is_own_file(
 
 def is_found_by_delta_rs(path: str) -> bool:
     """Return whether delta-rs reads the log in a table's directory.  In the names of log files, it
-    decodes `%41`, and takes a backslash for a slash, so that it may read the log of another table.
+    decodes `%41`, and takes a backslash for a slash, so it may read the log of another table.
     """
     return not {"%", "\\"} & {*path}
 

@@ -89,7 +89,7 @@ def existing_rows(
     Args:
         needs_values: the caller needs the values of sent columns, in addition to the keys and the
             columns that are not sent.  It needs them in two cases: keys change, or an update
-            changes none of the sent values, so that the row may already have the new values.
+            changes none of the sent values, so the row may already have the new values.
     """
     conditions = _key_conditions(target, changes)
     read = [

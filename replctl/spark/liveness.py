@@ -1,7 +1,7 @@
 """Check that a Spark Connect server answers, even while Spark is busy.
 
 A server speaks HTTP/2 (RFC 9113, section 3.4): after the client's preface, both sides send a
-SETTINGS frame.  The server's network threads send it, so that long jobs do not delay it.  A process
+SETTINGS frame.  The server's network threads send it, so long jobs do not delay it.  A process
 that is suspended, or collects garbage for minutes, does not send it.
 """
 

@@ -51,7 +51,7 @@ class LogFolder:
     def place(self, log: str) -> str:
         """Write the only commit of a table unless it exists, and return the table's location.
 
-        The same commit always has the same location, so that Spark recognises the table.
+        The same commit always has the same location, so Spark recognises the table.
         """
         with self._placing:
             table = self._made() / hashlib.sha256(log.encode()).hexdigest()[:32]

@@ -359,7 +359,7 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
     """Return a query for the rows of both sides, joined by their keys.  Keys are never NULL, so
-    that `=` suffices: with it Spark reuses the sort order of the windows.
+    `=` suffices: with it Spark reuses the sort order of the windows.
     """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)

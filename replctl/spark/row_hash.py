@@ -97,7 +97,7 @@ def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
     """Return a query for the rows in some buckets.
 
     It uses a join instead of WHERE.  Spark derives conditions for later steps from the conditions
-    on their sources.  Without a key the bucket depends on all columns, so that each column would
+    on their sources.  Without a key the bucket depends on all columns, so each column would
     double the number of derived conditions.  The list of buckets is one literal, because Spark
     parses thousands of literals slowly.
 

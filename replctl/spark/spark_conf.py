@@ -17,7 +17,7 @@ class SparkConf:
             start Spark.
         master: the master of a Spark that this process starts; None: local[*].
         properties: further Spark properties, as (name, value).
-        is_brief: the process ends soon, so that optimising compilation does not pay off.  Two
+        is_brief: the process ends soon, so optimising compilation does not pay off.  Two
             configurations that differ only in this select the same Spark.
         scratch: the directory for Spark's temporary files; None: the system's directory.
     """

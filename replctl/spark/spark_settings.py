@@ -68,7 +68,7 @@ _FILES = {
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    # A dictionary that has 0 does not have -0, so that Spark would skip the file.
+    # A dictionary that has 0 does not have -0, so Spark would skip the file.
     "parquet.filter.dictionary.enabled": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",  # rows would be missing silently
     "spark.sql.files.ignoreMissingFiles": "false",

@@ -40,7 +40,7 @@ def staged(
     Args:
         is_repeatable: the query always returns the same rows.  So it can run again, and many rows
             need not be kept.
-        is_many: there are many rows, so that Spark keeps them before it counts them.  False means
+        is_many: there are many rows, so Spark keeps them before it counts them.  False means
             that the rows are probably few, and None that this is unknown.
         is_shared: other threads may read the rows.  If they are few, those threads must use `rows`
             instead of the view.

@@ -231,7 +231,7 @@ class TargetColumn:
         generated: the expression that computes the column's value.
         user_type: the enum of a sent column or of the elements of its array, or its composite type.
         is_identity: an identity column of Delta, which an update must not name.
-        is_assigned: Delta assigns the values in new rows, so that a write must not name the column.
+        is_assigned: Delta assigns the values in new rows, so a write must not name the column.
     """
 
     attnum: int
@@ -343,7 +343,7 @@ class SentColumn:
     """A published column, with its name and type at the publisher.
 
     Attributes:
-        is_key: the column is part of the replica identity, so that the old row has its value.
+        is_key: the column is part of the replica identity, so the old row has its value.
     """
 
     name: str
@@ -369,10 +369,10 @@ class FeedVersion:
     """A version of a table to decode, with its position in the batch.
 
     Attributes:
-        changes_keys: an UPDATE may have changed a key, so that row ids must pair the images.
+        changes_keys: an UPDATE may have changed a key, so row ids must pair the images.
         first: the first of several successive versions that are compared together: only the rows
             before the first and after the last count.  None: a single version.
-        is_compared: Delta cannot read the version's feed, so that replctl compares the rows before
+        is_compared: Delta cannot read the version's feed, so replctl compares the rows before
             and after the version.
         files: the files to compare; None: the whole table before and after.
         has_row_ids: rows on both sides have row ids, which pair them.

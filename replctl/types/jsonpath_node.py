@@ -204,8 +204,8 @@ def check(node: Node, in_filter: bool = False, in_subscript: bool = False) -> No
     """Check that `@` is inside a filter and `last` inside a subscript, as in `$[last]?(@ > 1)`.
 
     Args:
-        in_filter: the node is inside a filter, so that `@` has an item.
-        in_subscript: the node is inside a subscript, so that `last` has an array.
+        in_filter: the node is inside a filter, so `@` has an item.
+        in_subscript: the node is inside a subscript, so `last` has an array.
 
     Raises:
         SqlSyntaxError: `@` or `last` is in another place.
