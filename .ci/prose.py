@@ -68,7 +68,7 @@ _UNNAMED_SUBJECT = re.compile(r"^Raises:\n(?: .*\n)*?    [\w, ]+: (it|they)\b", 
 #: A line of a docstring that belongs to an example or a table.
 _EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
-#: Docstrings of tests describe what happens, and may begin with other words than verbs.
+#: Docstrings of tests describe what happens, and may begin with words other than verbs.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
 #: A docstring of a class or a module that begins with one of these names no thing.
 _HEADLESS = frozenset("How When Where Which Who Why".split())

@@ -66,7 +66,7 @@ def intents_of(connection: Connection, xid: int) -> list[Intent]:
 
 
 def writes_others(connection: Connection, xid: int, relids: Collection[int]) -> bool:
-    """Return whether a transaction writes other tables than those in `relids`."""
+    """Return whether a transaction writes tables other than those in `relids`."""
     return not {item.relid for item in intents_of(connection, xid)}.issubset(relids)
 
 

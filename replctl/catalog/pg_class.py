@@ -243,7 +243,7 @@ class Relation(NamedRelation):
     options: dict[str, str] = field(default_factory=dict, hash=False)
     storage: Storage | None = None
     dropped_attnums: tuple[int, ...] = ()
-    has_row_security: bool = False  # policies apply to other roles than the owner
+    has_row_security: bool = False  # policies apply to roles other than the owner
     forces_row_security: bool = False  # policies also apply to the owner
     is_populated: bool = True  # False: a materialized view that was not filled yet
 

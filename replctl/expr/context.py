@@ -24,7 +24,7 @@ class _Rules:
         phrase: the words after `not allowed in`; the name if it is empty.
         aggregates, windows, sets: the place allows such functions.
         subquery, column: the complete message that refuses them; None if the place allows them.
-        aggregate_phrase, window_phrase: other words than `phrase` for these functions.
+        aggregate_phrase, window_phrase: words other than `phrase` for these functions.
     """
 
     name: str

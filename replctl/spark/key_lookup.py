@@ -9,7 +9,7 @@ even for a few rows.  Measured in benchmarks/small.py and incremental.py:
 
 Spark reads a table in these cases:
 
-- delta-rs cannot read the table, or reads other values than Spark (`_has_own_files`).
+- delta-rs cannot read the table, or reads values that differ from Spark's (`_has_own_files`).
 - The table is not on a disk of this machine.
 - The table is so large that a cluster is faster.
 """

@@ -137,8 +137,8 @@ class FileReader:
 
 @contextmanager
 def declining() -> Iterator[None]:
-    """End the `with` block without an error if Spark has to read a file, or will report an error
-    of it."""
+    """End the `with` block without an error if Spark has to read a file, or will report an
+    error about it."""
     import pyarrow as pa
 
     try:

@@ -290,7 +290,7 @@ def _size(folder: Path) -> int:
 
 def _ends_with_parent() -> Callable[[], object] | None:
     """Return a function for a child process to run first.  It makes the system kill the child when
-    the parent dies.  None on other systems than Linux.
+    the parent dies.  None on systems other than Linux.
     """
     if not sys.platform.startswith("linux"):
         return None

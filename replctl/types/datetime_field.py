@@ -233,7 +233,7 @@ def parse_fraction(text: str) -> float:
     """Parse a fraction: `.5`, `.` -> 0.5, 0.0.
 
     Raises:
-        BadFormat: there are other characters than digits after the point.
+        BadFormat: there are characters other than digits after the point.
     """
     if not text[1:]:
         return 0.0

@@ -1,4 +1,4 @@
-"""Lists that have other rows than on a PostgreSQL server.  data/script has the other lists."""
+"""Lists whose rows differ from those of a PostgreSQL server.  data/script has the other lists."""
 
 from __future__ import annotations
 

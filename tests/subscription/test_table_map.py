@@ -1,4 +1,4 @@
-"""Targets with other names than the published tables: three filtered copies of one table in one
+"""Targets not named like the published tables: three filtered copies of one table in one
 database."""
 
 from __future__ import annotations
