@@ -26,7 +26,7 @@ def _minus(lsn: int, offset: Decimal) -> int:
 
 
 def _of_numeric(value: Decimal) -> int:
-    """Round a number to an LSN: Decimal("17.5") -> 18: the LSN 0/12 (numeric_pg_lsn)."""
+    """Round a number to an LSN (numeric_pg_lsn): Decimal("17.5") -> 18.  This is the LSN 0/12."""
     if not value.is_finite():
         what = "NaN" if value.is_nan() else "infinity"
         raise FeatureNotSupported(f"cannot convert {what} to pg_lsn")

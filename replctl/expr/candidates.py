@@ -1,5 +1,5 @@
 """Choose between several operators or functions for a call: PostgreSQL's func_match_argtypes() and
-func_select_candidate(); the chapter "Type Conversion", sections "Operators" and "Functions".
+func_select_candidate().  The chapter "Type Conversion" of PostgreSQL's documentation has the rules.
 """
 
 from __future__ import annotations

@@ -426,7 +426,8 @@ def _without_levels(node: nodes.Node) -> nodes.Node | None:
 
 def _plain_operation(query: Query) -> SetOperation | None:
     """Return the set operation of a query that has no WITH, ORDER BY, LIMIT or OFFSET; None for
-    other queries.  PostgreSQL has no subquery for such an operand of another set operation.
+    other queries.  If such a query is an operand of another set operation, PostgreSQL does not
+    make it a subquery.
     """
     is_own = query.ctes or query.order_by or query.limit or query.offset
     return None if is_own else query.set_operation

@@ -348,8 +348,8 @@ def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None
 
 
 def _read_connection(path: Path) -> tuple[int, str]:
-    """Read the port and the secret that Spark's PythonGatewayServer has written: an int, a length,
-    the characters.
+    """Read the port and the secret that Spark's PythonGatewayServer has written: the port, the
+    length of the secret, and its characters.
     """
     content = path.read_bytes()
     length = int.from_bytes(content[4:8], "big")

@@ -61,7 +61,7 @@ def array_form(element: TextForm, delimiter: str) -> TextForm:
 def array_in(
     text: str, delimiter: str, read: Read, render: Callable[[list[Any]], str]
 ) -> ArrayValue:
-    """Parse an array: `{1,NULL}` becomes [1, None]; `[0:1]={1,2}` a BoundedArray.
+    """Parse an array: `{1,NULL}` becomes [1, None]; `[0:1]={1,2}` becomes a BoundedArray.
 
     Args:
         read, render: the input function of an element, and the output function of an array whose
