@@ -89,7 +89,11 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
             bool, typer.Option("--explain", help="Show the plan without applying it.")
         ] = False,
         as_json: Annotated[
-            bool, typer.Option("--json", help="Print JSON.  With --watch: one line for each round.")
+            bool,
+            typer.Option(
+                "--json",
+                help="Print JSON.  With --watch: one line for each round with changes or errors.",
+            ),
         ] = False,
         max_batch_changes: Annotated[
             str | None,

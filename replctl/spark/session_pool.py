@@ -74,8 +74,8 @@ class SessionPool:
     def drop(self) -> None:
         """Forget this thread's session, which the server has ended.
 
-        The engine closes its connection only at its own end: until then, work that has begun in the
-        session may need it to clean up.
+        The engine closes the session's connection only when the engine itself ends: until then,
+        work that has begun in the session may need the connection to clean up.
         """
         with self._giving:
             self._used.pop(threading.current_thread(), None)
