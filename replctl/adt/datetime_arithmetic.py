@@ -253,8 +253,8 @@ def offset_at(zone: Zone, micros: int) -> int:
 def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
     """Return the offset at `utc`, given one transition between `low` and `high`.
 
-    The transition is the first instant at which `after` is the right offset: the local time that
-    it gives has this offset in the zone.
+    The transition is the first instant with the offset `after`: if `after` is added to it, the
+    zone gives the resulting local time this offset.
     """
     later = max(before, after) if after > before else after
     while high - low > 1:

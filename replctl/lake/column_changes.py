@@ -424,9 +424,9 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
 def names_around(
     storage: Storage, versions: Collection[int]
 ) -> tuple[tuple[int, dict[int, str | None]], ...]:
-    """Return column names (`stored_names`) with their versions, oldest first: at each of these
-    versions, at the version before each, and at the last renaming.  Omit versions after the last
-    renaming.  The result is empty if all versions are after it.
+    """Return column names (`stored_names`) with their versions, oldest first: at each of
+    `versions`, at the version before each of them, and at the last renaming.  Omit versions after
+    the last renaming.  The result is empty if all `versions` are after the last renaming.
     """
     last = storage.last_renaming
     found: dict[int, dict[int, str | None]] = {}
