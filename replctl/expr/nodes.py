@@ -243,9 +243,7 @@ class RelabelType(Node):
 
 @dataclass(frozen=True, slots=True)
 class CoerceViaIO(Node):
-    """A cast with an output and an input function; `enum` has an enum's name and labels, for
-    engines.
-    """
+    """A cast with an output and an input function.  `enum` has the name and labels of an enum."""
 
     arg: Expr
     type: str
