@@ -28,6 +28,8 @@ POINTS = (
     "rewrite.after-columns",
     "rewrite.after-fill",
     "columns.after-rewrite",
+    "columns.after-step",
+    "columns.after-widening",
     "block.before-commit",
     "block.after-commit",
     "undo.before-restore",

@@ -298,7 +298,9 @@ def replace_storage_column(
         atttypmod=former.typmod,
     )
     release_storage_name(catalog, relid, column.name)
-    insert_storage_column(catalog, relid, column.number, column.name, column.since_version)
+    insert_storage_column(
+        catalog, relid, column.number, column.name, column.since_version, column.physical_name
+    )
     catalog.update(
         attribute,
         attribute.c.attrelid == relid,

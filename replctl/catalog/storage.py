@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import (
@@ -35,6 +36,10 @@ FIRST_STORAGE_NUMBER = 2**15
 #: them.
 DELETION_VECTORS = "deletion_vectors"
 
+#: The storage parameter that says how replctl changes the columns of a Delta table: it rewrites all
+#: rows, or changes only metadata.
+SCHEMA_CHANGES = "schema_changes"
+
 #: The storage parameter that allows an adopted table to have files anywhere, as a shallow clone
 #: has.
 FOREIGN_FILES = "foreign_files"
@@ -56,9 +61,8 @@ class StorageColumn:
         since_version: the version since which the table has the column; None if it does not yet.
         number: identifies the column: the attnum of the relation's column, or a separate number if
             the type of the relation's column was changed.
-        physical_name: the name in files, if other programs have renamed the column (column
-            mapping).
-        renamed_version: the last version that renamed, dropped or restored the column.
+        physical_name: the name in files, if it differs from `name` (column mapping).
+        renamed_version: the last version that renamed, widened, dropped or restored the column.
         is_dropped: the table no longer has the column.
         is_followed: the relation's column was dropped together with this column, and is restored
             together with it.
@@ -74,7 +78,7 @@ class StorageColumn:
 
     @property
     def identity(self) -> str:
-        """Return the name that does not change when other programs rename the column."""
+        """Return the name that does not change when column mapping renames the column."""
         return self.physical_name or self.name
 
 
@@ -101,8 +105,8 @@ class Storage:
         has_row_ids: the rows of the newest version in the log have row ids.
         taken_over: the last time when a process finished or undid the writes of a dead process, in
             microseconds since 1970.
-        last_renaming: the last version that renamed or dropped columns, including columns that no
-            longer belong to the relation; -1 if there is none.
+        last_renaming: the last version that renamed, widened or dropped columns, including columns
+            that no longer belong to the relation; -1 if there is none.
         unused: names of the columns that replctl has created in the Delta table, and that the
             relation no longer has.
         others: names of the columns that other programs have created in the Delta table, and that
@@ -143,6 +147,11 @@ class Storage:
     def is_in_base(self) -> bool:
         """Return whether replctl chose the directory.  Then the directory has no other files."""
         return not self.is_adopted and not self.has_location and not self.is_read_only
+
+
+def wants_metadata_changes(options: Mapping[str, str]) -> bool:
+    """Return whether storage parameters say that changes of columns change only metadata."""
+    return options.get(SCHEMA_CHANGES, "").lower() == "metadata"
 
 
 def storage_column_of(row: Row[Any]) -> StorageColumn:
@@ -290,6 +299,18 @@ def note_removal(
         .where(or_(table.c.since_version <= version, is_reserved))
         .values(is_dropped=True, renamed_version=version)
     )
+
+
+def note_widening(
+    connection: Connection, relid: int, version: int, numbers: Collection[int]
+) -> None:
+    """Record that a version of a relation's Delta table gave columns wider types.  Delta may then
+    refuse to read feeds of earlier versions, as it does after a renaming.
+    """
+    table = state_schema.storage_column
+    if numbers:
+        is_meant = (table.c.relid == relid, table.c.attnum.in_(list(numbers)))
+        connection.execute(update(table).where(*is_meant).values(renamed_version=version))
 
 
 def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
@@ -516,10 +537,17 @@ def keep_versions(connection: Connection, relid: int, version: int) -> None:
 
 
 def note_storage(
-    connection: Connection, relid: int, numbers: Collection[int], version: int
+    connection: Connection,
+    relid: int,
+    numbers: Collection[int],
+    version: int,
+    physical: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Record that a relation's Delta table exists, and has these columns (storage_column.attnum)
     since `version`.
+
+    Args:
+        physical: the names in data files of columns for which they differ, by the columns' names.
     """
     column, table = state_schema.storage_column, state_schema.storage_table
     connection.execute(
@@ -527,6 +555,13 @@ def note_storage(
         .where(column.c.relid == relid, column.c.attnum.in_(list(numbers)))
         .values(since_version=version)
     )
+    for name, physical_name in physical.items():
+        is_meant = (column.c.relid == relid, column.c.attnum.in_(list(numbers)))
+        connection.execute(
+            update(column)
+            .where(*is_meant, column.c.name == name)
+            .values(physical_name=physical_name)
+        )
     connection.execute(update(table).where(table.c.relid == relid).values(is_made=True))
 
 

@@ -110,7 +110,7 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
             column = replace(column, missing_value=constant_value(ddl, default, what))
     insert_column(ddl.catalog, relation.oid, column)
     if relation.storage is not None:
-        give_storage_column(ddl.catalog, relation.oid, column, place)
+        give_storage_column(ddl.catalog, relation, column, place)
     if column.not_null:
         require_not_null(ddl, ddl.relation(relation.oid), column)
     for child_oid in children_of(ddl.catalog, relation.oid):

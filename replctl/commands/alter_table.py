@@ -31,7 +31,7 @@ from replctl.commands.delta_property import is_delta_property, set_delta_propert
 from replctl.commands.find_relation import check_kind
 from replctl.commands.persistence import check_persistence, set_persistence
 from replctl.commands.policy import set_row_security
-from replctl.commands.reloptions import changed_options
+from replctl.commands.reloptions import changed_options, note_features
 from replctl.commands.role import role_oid
 from replctl.does_not_exist import no_relation
 from replctl.errors import (
@@ -317,6 +317,7 @@ def _change_options(
             f'the option "{CATALOG_TABLE}" of a table that is registered cannot be changed',
             hint="Make a new table with this option, and copy the rows.",
         )
+    note_features(ddl, relation.name, relation.options, options)
     update_relation(ddl.catalog, replace(relation, options=options))
 
 

@@ -17,6 +17,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.storage import wants_metadata_changes
 from replctl.commands.alter_column import existing_column
 from replctl.commands.column_definition import check_stored_type, column_collation, typed
 from replctl.commands.ddl import Ddl, without_position
@@ -40,6 +41,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.type_names import type_of
 from replctl.expr.user_type import without_user_types
 from replctl.lake.column_fault import has_type
+from replctl.lake.metadata_change import can_be_widened, widen_columns
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage_place import renew_storage_column
 from replctl.lake.table_read import table_source
@@ -58,11 +60,13 @@ class TypeChange:
     Attributes:
         column: the new definition, except for its default.
         value: the expression of the new value over the old columns.
+        has_using: the statement gave the expression.
     """
 
     relid: int
     column: Column
     value: nodes.Expr
+    has_using: bool = True
 
 
 # ---------------------------------------------------------------------------------------------
@@ -168,7 +172,8 @@ def _change(
         )
     dimensions = len(command.type_name.array_bounds)
     changed = typed(environment, column, type_.name, typmod, collation, dimensions)
-    return TypeChange(relation.oid, changed, assign_collations(environment, coerced))
+    has_using = using is not None
+    return TypeChange(relation.oid, changed, assign_collations(environment, coerced), has_using)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -276,8 +281,8 @@ def check_type_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
 
 
 def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
-    """Assign new storage to columns whose values will be stored differently.  Return whether there
-    are such columns in a table with rows.
+    """Assign new storage to columns whose values will be stored differently, or widen their types.
+    Return whether there are such columns in a table with rows.
     """
     plain = partial(without_user_types, ddl.environment)
     changes = [replace(change, value=plain(change.value)) for change in changes]
@@ -298,6 +303,8 @@ def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -
     has_rows = ddl.has_rows(before)
     if has_rows:
         ddl.retyped.add(before.oid)
+        if _are_widened(ddl, before, moved):
+            return True
         changes = [replace(c, value=in_form(ddl.session, c.value)) for c in moved]
         made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, changes))))
         if made is not None:
@@ -310,6 +317,23 @@ def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -
             ddl.catalog, before, before.column_at(attnum), names.get(attnum), version
         )
     return has_rows
+
+
+def _are_widened(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
+    """Widen the types of columns in the Delta table, and return True; return False if its rows must
+    be rewritten.  The change of the Delta table takes effect after all checks.
+    """
+    columns = [change.column for change in changes]
+    if (
+        ddl.session.block is not None  # ROLLBACK would not narrow the types
+        or not wants_metadata_changes(before.options)
+        or any(change.has_using for change in changes)
+        or not all(can_be_widened(before, column) for column in columns)
+    ):
+        return False
+    if not all(has_type(before, column) for column in columns):
+        ddl.write_last(before.oid, lambda: widen_columns(ddl.session, before, columns))
+    return True
 
 
 def _new_values(before: Relation, changes: Sequence[TypeChange]) -> list[ColumnRewrite]:

@@ -40,7 +40,7 @@ from replctl.commands.partition import (
     require_default_without,
 )
 from replctl.commands.partition_bound import analyze_bound, check_new_bound
-from replctl.commands.reloptions import table_options
+from replctl.commands.reloptions import note_features, table_options
 from replctl.commands.sequence import sequence_of_column
 from replctl.commands.table_expression import default_expression
 from replctl.commands.table_like import Like, find_like, like_columns, like_defaults, like_members
@@ -272,6 +272,7 @@ def _insert(
         raise FeatureNotSupported(
             f'storage parameter "{CATALOG_TABLE}" of a temporary table is not supported'
         )
+    note_features(ddl, relation.name, {}, relation.options)
     if statement.partition_bound is not None:
         bound = _bound(ddl, relation, parents[0], statement.partition_bound)
         relation = replace(relation, is_partition=True, partition_bound=bound)

@@ -15,7 +15,10 @@ from replctl.catalog.storage import (
     DELETION_VECTORS,
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
+    SCHEMA_CHANGES,
+    wants_metadata_changes,
 )
+from replctl.commands.ddl import Ddl
 from replctl.commands.define import get_boolean
 from replctl.errors import (
     FeatureNotSupported,
@@ -46,6 +49,18 @@ _FRACTION = _Number(0, 100, is_integer=False)
 _AGE = _Number(0, 2_000_000_000)
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One of several words.
+
+    Attributes:
+        others: more words with the same meanings, which errors do not list.
+    """
+
+    words: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+
 class _TimeZone:
     """A region of the time zone database."""
 
@@ -59,7 +74,8 @@ class _Text:
 
 
 #: Parameters by name, each with the domain of its values; None stands for booleans.
-_Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | _CatalogTable | _Text | None]
+_Known = Mapping[str, _Number | _Choice | _TimeZone | _CatalogTable | _Text | None]
+_BOOLEANS = ("true", "false", "yes", "no", "1", "0")
 _VACUUM: _Known = {
     "autovacuum_enabled": None,
     "autovacuum_vacuum_threshold": _Number(0, _MAX_INT),
@@ -75,7 +91,7 @@ _VACUUM: _Known = {
     "autovacuum_multixact_freeze_max_age": _Number(10_000, 2_000_000_000),
     "autovacuum_multixact_freeze_table_age": _AGE,
     "log_autovacuum_min_duration": _Number(-1, _MAX_INT),
-    "vacuum_index_cleanup": ("on", "off", "auto"),
+    "vacuum_index_cleanup": _Choice(("on", "off", "auto"), _BOOLEANS),
     "vacuum_truncate": None,
 }
 _TABLE: _Known = {
@@ -90,11 +106,17 @@ _TABLE: _Known = {
     FOREIGN_FILES: None,
     PARTITION_TIMEZONE: _TimeZone(),
     CATALOG_TABLE: _CatalogTable(),
+    SCHEMA_CHANGES: _Choice(("rewrite", "metadata")),
 }
 #: Parameters that only adopted tables can have, with the reason.
 _ADOPTED = {
     FOREIGN_FILES: "All files of a table that replctl has made lie in its directory.",
     PARTITION_TIMEZONE: "replctl does not partition the files of tables that it makes.",
+}
+#: Parameters that adopted tables cannot have, with the HINT.
+_NOT_ADOPTED = {
+    CATALOG_TABLE: "Adopt the table by its name: CREATE TABLE ... USING delta TABLE 'SCHEMA.NAME'.",
+    SCHEMA_CHANGES: "Change the columns in the Delta table: replctl follows its owner.",
 }
 _COLUMN: _Known = {
     "n_distinct": _Number(-1, sys.float_info.max, is_integer=False),
@@ -151,11 +173,28 @@ def _check_adoption(options: Mapping[str, str], *, is_adopted: bool) -> None:
             raise WrongObjectType(
                 f'storage parameter "{name}" is only for adopted tables', detail=_ADOPTED[name]
             )
-    if is_adopted and CATALOG_TABLE in options:
-        raise WrongObjectType(
-            f'storage parameter "{CATALOG_TABLE}" is not for adopted tables',
-            hint="Adopt the table by its name: CREATE TABLE ... USING delta TABLE 'SCHEMA.NAME'.",
-        )
+        if name in _NOT_ADOPTED and is_adopted:
+            raise WrongObjectType(
+                f'storage parameter "{name}" is not for adopted tables', hint=_NOT_ADOPTED[name]
+            )
+
+
+def note_features(ddl: Ddl, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Report the features of Delta that a table's new storage parameters use, and the readers that
+    do not have them.
+
+    Args:
+        name: the table's name.
+        before, after: the storage parameters before and after the statement.
+    """
+    if not wants_metadata_changes(after) or wants_metadata_changes(before):
+        return
+    ddl.notice(
+        f'later changes of columns turn on the features columnMapping and typeWidening of "{name}"',
+        detail="DROP COLUMN and RENAME COLUMN turn on columnMapping, which polars and pyarrow"
+        " cannot read. ALTER COLUMN ... TYPE turns on typeWidening, which polars, pyarrow and"
+        " deltalake cannot read.",
+    )
 
 
 def index_options(options: Sequence[ast.DefElem], access_method: str) -> dict[str, str]:
@@ -241,15 +280,19 @@ def _check(name: str, option: ast.DefElem, known: _Known) -> None:
             raise InvalidParameterValue(f'invalid value for parameter "{name}": "{value}"')
     elif isinstance(domain, _CatalogTable):
         _check_catalog_table(name, value)
-    elif isinstance(domain, tuple):
-        if value.lower() not in (*domain, "true", "false", "yes", "no", "1", "0"):
-            quoted = [f'"{word}"' for word in domain]
+    elif isinstance(domain, _Choice):
+        if value.lower() not in (*domain.words, *domain.others):
             raise InvalidParameterValue(
                 f'invalid value for enum option "{name}": {value}',
-                detail=f"Valid values are {', '.join(quoted[:-1])}, and {quoted[-1]}.",
+                detail=f"Valid values are {_listed(domain.words)}.",
             )
     elif not isinstance(domain, _Text):
         _check_number(name, value, domain)
+
+
+def _listed(words: Sequence[str]) -> str:
+    *first, last = [f'"{word}"' for word in words]
+    return f"{', '.join(first)}{',' if len(first) > 1 else ''} and {last}"
 
 
 def _check_catalog_table(name: str, value: str) -> None:

@@ -28,7 +28,7 @@ from replctl.commands.own_table import (
     new_relation,
     table_place,
 )
-from replctl.commands.reloptions import table_options
+from replctl.commands.reloptions import note_features, table_options
 from replctl.errors import FeatureNotSupported, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
 from replctl.lake.catalog_name import resolved_table
@@ -147,6 +147,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     options = table_options(statement.options, is_adopted=exists)
     if statement.catalog_table is not None:
         options |= {CATALOG_TABLE: statement.catalog_table}
+    note_features(ddl, relation.name, {}, options)
     relation = replace(relation, options=options)
     found = newest_version(location) if exists else None
     adopted = None if found is None else _adopted(ddl, relation, statement, found, location)
@@ -164,7 +165,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
         _enter(ddl, relation, found, adopted)
     else:
         for column in relation.columns:
-            give_storage_column(ddl.catalog, relation.oid, column)
+            give_storage_column(ddl.catalog, relation, column)
     add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
     add_indexes_and_references(ddl, relation.oid, drafts)
     for name in () if adopted is None else adopted.not_null:

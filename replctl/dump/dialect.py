@@ -14,6 +14,7 @@ from replctl.catalog.storage import (
     DELETION_VECTORS,
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
+    SCHEMA_CHANGES,
     storage_columns,
 )
 from replctl.dump.source import Source, with_options
@@ -30,7 +31,7 @@ QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\
 #: Storage parameters that are set when a table is adopted.
 _ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
 #: Storage parameters that PostgreSQL does not have.
-_OWN = (CATALOG_TABLE, DELETION_VECTORS, *_ADOPTED)
+_OWN = (CATALOG_TABLE, DELETION_VECTORS, SCHEMA_CHANGES, *_ADOPTED)
 IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 

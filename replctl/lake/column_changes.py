@@ -29,6 +29,7 @@ from replctl.catalog.storage import (
     next_storage_number,
     note_removal,
     note_renaming,
+    note_widening,
     reserve_storage_name,
     storage_columns,
 )
@@ -44,7 +45,12 @@ from replctl.lake.column_dependents import has_dependents
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import latest_version, metadata_of
 from replctl.lake.storage_place import free_name
-from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
+from replctl.lake.table_metadata import (
+    TableMetadata,
+    metadata_at,
+    physical_name,
+    physical_names,
+)
 from replctl.lake.widened_column import widened
 from replctl.record import dataclass
 
@@ -188,12 +194,14 @@ def follow_columns(
 
 
 def follow_own_columns(catalog: Catalog, relid: int, mark: CommitMark, version: int) -> None:
-    """Record the columns that one of replctl's own commits removed or renamed (schema_rewrite.py).
+    """Record the columns that one of replctl's own commits removed, renamed (schema_rewrite.py) or
+    widened (metadata_change.py).
 
     From this commit on, a renamed column is a new column in storage.  So decoding of earlier
     versions still finds the old column.
     """
     note_removal(catalog.connection, relid, version, names=mark.removes)
+    note_widening(catalog.connection, relid, version, mark.widens)
     _rename_columns(catalog, relid, mark.renames, version)
 
 
@@ -208,17 +216,19 @@ def _rename_columns(
     relation = get_relation(catalog, relid) if renames else None
     if relation is None or relation.storage is None:
         return
+    physical = physical_names(relation.storage.location, version)
     note_removal(catalog.connection, relid, version, numbers=[number for number, _ in renames])
     columns = {
         relation.storage.columns[column.attnum].number: column for column in relation.columns
     }
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
     for number, name in renames:
-        stored = StorageColumn(name, version, next_storage_number(catalog, relid))
+        number_now, physical_now = next_storage_number(catalog, relid), physical.get(name)
+        stored = StorageColumn(name, version, number_now, physical_now)
         if number in columns:
             replace_storage_column(writer, relation, columns[number], stored)
         else:  # dropped meanwhile: the next write removes it
-            insert_storage_column(writer, relid, stored.number, name, version)
+            insert_storage_column(writer, relid, stored.number, name, version, physical_now)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True, is_internal=True)
 
 
@@ -227,8 +237,8 @@ def _renamed_back(catalog: Catalog, relid: int, found: Sequence[_Field]) -> list
     later one than the catalog says: their numbers in storage, and the names found.  This happens
     if the table was restored, or is newer than the catalog.
 
-    Return nothing if the table has column mapping.  Only other programs turn it on, and columns
-    then have identities other than their names.
+    Return nothing if the table has column mapping, because columns then have identities other than
+    their names.
     """
     relation = get_relation(catalog, relid)
     storage = None if relation is None else relation.storage

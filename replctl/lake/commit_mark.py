@@ -36,6 +36,7 @@ class CommitMark:
         undoes: the versions that the commit undoes.
         removes: the names in storage of the columns that the commit removes from the table.
         renames: the columns that the commit renames: their numbers in storage, and new names.
+        widens: the numbers in storage of the columns to which the commit gives wider types.
         origin: the origin of replicated changes.
         origin_at: LSN and timestamp at that origin, if they are known.
     """
@@ -51,6 +52,7 @@ class CommitMark:
     undoes: tuple[int, ...] = ()
     removes: tuple[str, ...] = ()
     renames: tuple[tuple[int, str], ...] = ()
+    widens: tuple[int, ...] = ()
     origin: str | None = None
     origin_at: tuple[Any, ...] | None = None
 
@@ -103,7 +105,7 @@ def _mark(body: Mapping[str, Any]) -> CommitMark:
     """Return the mark in a body whose signature is valid."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
-    for name in ("undoes", "removes", "origin_at"):
+    for name in ("undoes", "removes", "widens", "origin_at"):
         if said.get(name) is not None:
             said[name] = tuple(said[name])
     if "renames" in said:

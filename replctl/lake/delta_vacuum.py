@@ -15,7 +15,7 @@ name them, so that after a crash the next VACUUM continues.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 
 from replctl import spark
@@ -42,7 +42,9 @@ from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
 from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_metadata import MAPPING_MODE
 from replctl.lake.table_read import enter_foreign_versions
+from replctl.lake.table_state import table_state
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.replication.replica_identity import target_key
@@ -143,15 +145,29 @@ def _is_ours(storage: Storage | None) -> bool:
 
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
-    """Rewrite a table's files.  No row changes, so the commit is neither decoded nor undone.  The
-    commit does not have replctl's mark, but does not count as one of another writer.
+    """Rewrite a table's files.  No row changes, so the commits are neither decoded nor undone.
+
+    With column mapping, the files may have values of dropped columns.  Rewrite these files first.
     """
     assert relation.storage is not None
     enter_foreign_versions(session, [relation.oid])
-    before = latest_version(location)
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
-    spark.jobs.optimize(session.engine(), location, [c.name for c in stored] if is_there else [])
+    key = [column.name for column in stored] if is_there else []
+    if MAPPING_MODE in table_state(location).properties:
+        _commit_unmarked(session, relation, lambda: spark.jobs.purge(session.engine(), location))
+    _commit_unmarked(
+        session, relation, lambda: spark.jobs.optimize(session.engine(), location, key)
+    )
+
+
+def _commit_unmarked(session: Session, relation: Relation, run: Callable[[], None]) -> None:
+    """Run a job that commits to a table without replctl's mark.  The commit does not count as one
+    of another writer."""
+    assert relation.storage is not None
+    location = relation.storage.location
+    before = latest_version(location)
+    run()
     with session.read() as catalog:
         current = get_relation(catalog, relation.oid)
     is_known = current is not None and current.storage is not None and current.storage.has_foreign

@@ -112,7 +112,7 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
         SerializationFailure: other writers committed first each time (40001).
     """
     with writing_locked(session, [rewrite.relid], is_whole=False) as writer:
-        _check_rewritable(writer, rewrite.relid)
+        check_rewritable(writer, rewrite.relid)
         relation = writer.relations[rewrite.relid]
         assert relation.storage is not None
         location = relation.storage.location
@@ -182,7 +182,12 @@ def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:
     return name
 
 
-def _check_rewritable(writer: TableWriter, relid: int) -> None:
+def check_rewritable(writer: TableWriter, relid: int) -> None:
+    """Check that no subscription has to finish a write of a table first.
+
+    Raises:
+        ObjectInUse: an unfinished copy or batch of changes writes the table (55006).
+    """
     relation = writer.relations[relid]
     with writer.session.read() as catalog:
         unfinished = [copy.targets for copy in unfinished_copies(catalog)]

@@ -2,10 +2,11 @@
 other programs no longer read dropped columns, or columns under their former names.
 
 A commit of a separate transaction rewrites the table without the dropped columns, and with the
-other columns under their new names.  replctl does not decode this commit.  The commit's mark says
-which columns it changes.  The catalog records these changes together with the version, so that a
-crash is harmless.  replctl decodes each earlier version under its own schema: it compares the rows
-before and after that version.
+other columns under their new names.  With column mapping, commits of metadata do the same
+(metadata_change.py).  replctl does not decode these commits.  The mark of each commit says which
+columns it changes.  The catalog records these changes together with the version, so that a crash is
+harmless.  replctl decodes each earlier version under its own schema: it compares the rows before
+and after that version.
 """
 
 from __future__ import annotations
@@ -20,15 +21,18 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
+from replctl.lake.metadata_change import MAPPING, WIDENING, change_columns, changes_metadata
 from replctl.lake.small_rewrite import rewrite_schema
 from replctl.lake.storage_place import differing_names, own_names
 from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING
 from replctl.lake.table_state import TableState, table_state
-from replctl.lake.table_write import writing
+from replctl.lake.table_write import TableWriter, writing
+from replctl.lake.undo import storage_of
 from replctl.record import dataclass
 from replctl.session import Session
 
-#: Features of tables that a rewrite of all rows preserves.
+#: Features of tables that a rewrite of all rows preserves.  A change of metadata preserves two
+#: more.
 _FEATURES = frozenset(
     (
         "appendOnly",
@@ -44,6 +48,8 @@ _FEATURES = frozenset(
         "variantType",
     )
 )
+#: Notes about a column, in the table's schema, that are no rules.
+_NO_RULES = ("delta.columnMapping.", "delta.typeChanges")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,15 @@ class SchemaRewrite:
 
     Attributes:
         removed: the names of the columns to remove.
-        renamed: the columns to rename: their numbers in storage, and their new names.
+        renamed: the columns to rename: their numbers in storage, and their old and new names.
         columns: the columns that stay, in their order: their names before and after.
+        is_metadata: only metadata changes, and no row is written.
     """
 
     removed: tuple[str, ...]
-    renamed: tuple[tuple[int, str], ...]
+    renamed: tuple[tuple[int, str, str], ...]
     columns: tuple[tuple[str, str], ...]
+    is_metadata: bool
 
 
 def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
@@ -107,7 +115,8 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
         return None
     state = table_state(storage.location)
     fields = columns_of(state.metadata, storage.location, state.version)
-    if not _may_be_rewritten(state, fields):
+    is_metadata = changes_metadata(relation, state)
+    if not _may_be_changed(state, fields, is_metadata=is_metadata):
         return None
     present = {str(field["name"]): None for field in fields}
     removed = [name for name in leftovers if name in present]
@@ -119,28 +128,36 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
     others = [name for name in present if name not in {*removed, *own.values(), spark.NO_COLUMN}]
     names = own_names(relation, others)
     renamed = tuple(
-        (storage.columns[attnum].number, names[attnum])
+        (storage.columns[attnum].number, name, names[attnum])
         for attnum, name in own.items()
         if names[attnum] != name
     )
     if not removed and not renamed:
         return None
     columns = [(name, names[attnum]) for attnum, name in own.items()]
-    return SchemaRewrite(tuple(removed), renamed, (*columns, *((name, name) for name in others)))
+    columns += [(name, name) for name in others]
+    is_metadata &= bool(columns)  # Delta has no table without columns
+    return SchemaRewrite(tuple(removed), renamed, tuple(columns), is_metadata)
 
 
-def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a rewrite preserves all features and rules of a table."""
+def _may_be_changed(
+    state: TableState, fields: Sequence[Mapping[str, Any]], *, is_metadata: bool
+) -> bool:
+    """Return whether a change of columns preserves all features and rules of a table."""
     properties = state.properties
     features = {
         *state.protocol.get("writerFeatures", ()),
         *state.protocol.get("readerFeatures", ()),
     }
+    if is_metadata:
+        is_possible = properties.get(MAPPING_MODE, "none") in ("none", "name")
+        features -= {MAPPING, WIDENING}
+    else:
+        # row ids give the order of rows
+        is_possible = state.is_on(ROW_TRACKING) and not state.is_on("delta.appendOnly")
     return (
-        features <= _FEATURES
-        and state.is_on(ROW_TRACKING)  # row ids give the order of rows
-        and not state.is_on("delta.appendOnly")
-        and properties.get(MAPPING_MODE, "none") == "none"
+        is_possible
+        and features <= _FEATURES
         and not state.metadata.get("partitionColumns")
         and not any(name.startswith("delta.constraints.") for name in properties)
         and not any(map(_has_rule, fields))
@@ -149,7 +166,7 @@ def _may_be_rewritten(state: TableState, fields: Sequence[Mapping[str, Any]]) ->
 
 def _has_rule(field: Mapping[str, Any]) -> bool:
     """Return whether another program gave a column a rule: NOT NULL, a default or an expression."""
-    notes = field.get("metadata", ())
+    notes = [note for note in field.get("metadata", ()) if not note.startswith(_NO_RULES)]
     return not field.get("nullable", True) or any(
         note.startswith(("delta.", "CURRENT_DEFAULT")) for note in notes
     )
@@ -157,15 +174,25 @@ def _has_rule(field: Mapping[str, Any]) -> bool:
 
 def _rewrite(session: Session, relation: Relation) -> bool:
     """Rewrite a table if it needs a rewrite, and return whether columns were renamed."""
-    with writing(session, [relation], is_whole=False) as writer:
-        current = writer.relations.get(relation.oid)
-        rewrite = None if current is None else _rewrite_of(current)
-        if current is None or current.storage is None or rewrite is None:
-            return False
-        with writer.commit_to(
-            relation.oid, silent=True, removes=rewrite.removed, renames=rewrite.renamed
-        ) as note:
-            location = current.storage.location
-            rewrite_schema(session, location, rewrite.columns, rewrite.removed, note)
-        injection_point("columns.after-rewrite")
-    return bool(rewrite.renamed)
+    has_renamed = False
+    while True:
+        with writing(session, [relation], is_whole=False) as writer:
+            current = writer.relations.get(relation.oid)
+            rewrite = None if current is None else _rewrite_of(current)
+            if current is None or current.storage is None or rewrite is None:
+                return has_renamed
+            if rewrite.is_metadata:
+                order = [after for _before, after in rewrite.columns]
+                change_columns(writer, relation.oid, rewrite.removed, rewrite.renamed, order)
+            else:
+                _write_rows(writer, relation.oid, rewrite)
+            injection_point("columns.after-rewrite")
+        has_renamed |= bool(rewrite.renamed)
+
+
+def _write_rows(writer: TableWriter, relid: int, rewrite: SchemaRewrite) -> None:
+    """Write all rows of a table again, with the new columns."""
+    location = storage_of(writer.relations[relid]).location
+    renames = [(number, new) for number, _old, new in rewrite.renamed]
+    with writer.commit_to(relid, silent=True, removes=rewrite.removed, renames=renames) as note:
+        rewrite_schema(writer.session, location, rewrite.columns, rewrite.removed, note)

@@ -43,14 +43,19 @@ def add_columns(
         spark.jobs.add_columns(session.engine(), location, columns, note)
 
 
-def set_properties(session: Session, location: str, properties: Mapping[str, str]) -> None:
+def set_properties(
+    session: Session, location: str, properties: Mapping[str, str], note: CommitNote | None = None
+) -> None:
     """Set properties of a table.  Report all settings that change with them, such as the protocol.
+
+    Args:
+        note: the commit's note; None for a commit without replctl's mark.
 
     Raises:
         PostgresError: the table cannot be written.
     """
     before = delta_settings(location)
-    spark.jobs.set_properties(session.engine(), location, properties)
+    spark.jobs.set_properties(session.engine(), location, properties, note)
     after = delta_settings(location)
     for name in sorted(after):
         if before.get(name) != after[name]:

@@ -21,6 +21,7 @@ from replctl.catalog.storage import (
 from replctl.catalog.table_home import located, relative_location
 from replctl.catalog.transaction import Catalog
 from replctl.lake.delta_log import latest_version
+from replctl.lake.table_metadata import physical_names
 from replctl.spark import NO_COLUMN
 
 #: Characters that Delta refuses in the names of columns and fields without column mapping.
@@ -55,7 +56,7 @@ def _free_location(catalog: Catalog, wanted: str) -> str:
 
 
 def give_storage_column(
-    catalog: Catalog, relid: int, column: Column, place: tuple[str, int] | None = None
+    catalog: Catalog, relation: Relation, column: Column, place: tuple[str, int] | None = None
 ) -> None:
     """Assign a name in storage to a column: its own name, or a similar one that no column of the
     table has had.
@@ -63,10 +64,12 @@ def give_storage_column(
     Args:
         place: if the Delta table already has the column: its name, and the first version with it.
     """
+    relid = relation.oid
     name, since_version = place or (free_name(column.name, storage_names(catalog, relid)), None)
     if place is not None:
         release_storage_name(catalog, relid, name)
-    insert_storage_column(catalog, relid, column.attnum, name, since_version)
+    physical = _physical_name(relation, name, since_version)
+    insert_storage_column(catalog, relid, column.attnum, name, since_version, physical)
 
 
 def renew_storage_column(
@@ -84,8 +87,18 @@ def renew_storage_column(
             version with it.
     """
     chosen = name or free_name(former.name, storage_names(catalog, relation.oid))
-    stored = StorageColumn(chosen, since_version, next_storage_number(catalog, relation.oid))
+    number = next_storage_number(catalog, relation.oid)
+    physical = _physical_name(relation, chosen, since_version)
+    stored = StorageColumn(chosen, since_version, number, physical)
     replace_storage_column(catalog, relation, former, stored)
+
+
+def _physical_name(relation: Relation, name: str, version: int | None) -> str | None:
+    """Return a column's name in data files if it differs from the column's name; None also for a
+    column that the Delta table does not have yet."""
+    if version is None or relation.storage is None:
+        return None
+    return physical_names(relation.storage.location, version).get(name)
 
 
 def own_names(relation: Relation, others: Collection[str] = ()) -> dict[int, str]:

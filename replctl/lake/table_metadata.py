@@ -104,6 +104,17 @@ def physical_name(found: Mapping[str, Any]) -> str | None:
     return None if physical is None else str(physical)
 
 
+def physical_names(location: str, version: int) -> dict[str, str]:
+    """Return the names in data files of the columns for which they differ from the columns' names,
+    by the columns' names.
+
+    Raises:
+        ObjectNotInPrerequisiteState, DataCorrupted, IoError: see `metadata_at`.
+    """
+    columns = metadata_at(location, version).columns
+    return {name: physical for name, _type, physical, _ in columns if physical not in ("", name)}
+
+
 #: Cached results, by location, version and the state of the version's file.
 _remembered: dict[tuple[str, int, tuple[int, int, int]], TableMetadata] = {}
 

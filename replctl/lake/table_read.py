@@ -19,7 +19,7 @@ from replctl.catalog.storage import FormerColumn
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
-from replctl.lake.column_changes import names_around, names_in_log, stored_names
+from replctl.lake.column_changes import has_renamings, names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
@@ -67,6 +67,7 @@ def table_source(
         version,
         has_row_tracking=storage is not None and storage.has_own_row_ids,
         left_out=() if storage is None else storage.left_out,
+        has_other_types=storage is not None and (storage.is_adopted or has_renamings(storage)),
     )
 
 

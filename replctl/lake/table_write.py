@@ -47,6 +47,7 @@ from replctl.lake.small_rewrite import set_columns
 from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.storage_place import differing_names
 from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_metadata import physical_names
 from replctl.lake.table_read import table_source
 from replctl.lake.undo import (
     commits_since,
@@ -106,6 +107,7 @@ class TableWriter:
         changes_keys: bool = False,
         removes: Sequence[str] = (),
         renames: Sequence[tuple[int, str]] = (),
+        widens: Sequence[int] = (),
         application: str | None = None,
         step: int | None = None,
         may_be_nothing: bool = False,
@@ -120,6 +122,7 @@ class TableWriter:
                 paired by row id.
             removes: the names in storage of the columns that the commit removes from the table.
             renames: the columns that the commit renames: their numbers in storage, and new names.
+            widens: the numbers in storage of the columns to which the commit gives wider types.
             application, step: Delta's transaction identifier and its version.  With them, Delta
                 skips the commit if it was already made.
             may_be_nothing: Delta may make no commit, because no row may change.
@@ -143,6 +146,7 @@ class TableWriter:
             changes_keys=changes_keys,
             removes=tuple(removes),
             renames=tuple(renames),
+            widens=tuple(widens),
             origin=origin,
             origin_at=origin_at,
         )
@@ -324,8 +328,10 @@ class TableWriter:
         already changed rows.
         """
         has_changed_rows = bool(self._pending(relid))
+        location = storage_of(self.relations[relid]).location
+        physical = physical_names(location, version) if numbers else {}
         with self.session.cluster.begin(write=True) as connection:
-            note_storage(connection, relid, numbers, version)
+            note_storage(connection, relid, numbers, version, physical)
             if not has_changed_rows:
                 move_intent(connection, self.xid, relid, version)
         if not has_changed_rows:

@@ -75,7 +75,7 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
             relation,
             [_feed_version(commit) for commit in pending],
             [_feed_version(c) for c in commits if c.changes_data and not c.is_of(xid)],
-            is_renamed=any(c.changes_schema for c in commits if not c.is_of(xid)),
+            is_renamed=any(_may_hide_feeds(commit, xid) for commit in commits),
         )
     injection_point("undo.after-restore")
 
@@ -95,8 +95,8 @@ def _undo_by_inverse(
     Args:
         own: the versions to undo.
         foreign: the versions of other writers that change rows.
-        is_renamed: other writers have changed the schema since.  Delta may refuse to read feeds
-            across such a change, and columns may have had other names.
+        is_renamed: the schema has changed since.  Delta may refuse to read feeds across such a
+            change, and columns may have had other names.
     """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
@@ -118,6 +118,14 @@ def _undo_by_inverse(
         with _undoing(session, xid, relation, [version.version], may_be_nothing=True) as note:
             source = written_source(relation, version.version, read)
             spark.jobs.revert(engine, source, (), [version], (), note)
+
+
+def _may_hide_feeds(commit: DeltaCommit, xid: int) -> bool:
+    """Return whether Delta may refuse to read feeds across a commit, because it changes the
+    schema.  The transaction itself only adds columns, which is harmless, or widens types.
+    """
+    is_harmless = commit.mark is not None and commit.is_of(xid) and not commit.mark.widens
+    return commit.changes_schema and not is_harmless
 
 
 def _feed_version(commit: DeltaCommit) -> FeedVersion:

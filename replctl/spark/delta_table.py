@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from replctl.expr import nodes
@@ -127,10 +127,48 @@ def rewrite_schema(
     _write(engine, location, engine.sql(query), note, "overwrite", {"overwriteSchema": "true"})
 
 
-def set_properties(engine: Engine, location: str, properties: Mapping[str, str]) -> None:
+def set_properties(
+    engine: Engine, location: str, properties: Mapping[str, str], note: CommitNote | None = None
+) -> None:
     """Change properties of a table."""
     shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())
-    engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
+    with nullcontext() if note is None else noted(engine, note):
+        engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
+
+
+def drop_columns(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
+    """Drop columns of a table with column mapping."""
+    with noted(engine, note):
+        dropped = ", ".join(map(quote_name, names))
+        engine.run(f"ALTER TABLE {table_name(location)} DROP COLUMNS ({dropped})")
+
+
+def rename_column(engine: Engine, location: str, old: str, new: str, note: CommitNote) -> None:
+    """Rename a column of a table with column mapping."""
+    renamed = f"{quote_name(old)} TO {quote_name(new)}"
+    with noted(engine, note):
+        engine.run(f"ALTER TABLE {table_name(location)} RENAME COLUMN {renamed}")
+
+
+def move_column(
+    engine: Engine, location: str, name: str, before: str | None, note: CommitNote
+) -> None:
+    """Move a column of a table to the place after another column; None: to the first place."""
+    place = "FIRST" if before is None else f"AFTER {quote_name(before)}"
+    with noted(engine, note):
+        engine.run(f"ALTER TABLE {table_name(location)} ALTER COLUMN {quote_name(name)} {place}")
+
+
+def widen_column(engine: Engine, location: str, name: str, type_: str, note: CommitNote) -> None:
+    """Give a column of a table with type widening a wider type of Spark."""
+    with noted(engine, note):
+        column = quote_name(name)
+        engine.run(f"ALTER TABLE {table_name(location)} ALTER COLUMN {column} TYPE {type_}")
+
+
+def purge(engine: Engine, location: str) -> None:
+    """Rewrite the files that contain deleted rows, or values of dropped columns."""
+    engine.run(f"REORG TABLE {table_name(location)} APPLY (PURGE)")
 
 
 def scan(source: TableSource, *, with_row_id: bool = False) -> str:
@@ -199,30 +237,41 @@ def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
     return ", ".join(named) or "CAST(NULL AS BOOLEAN) AS `_`"
 
 
+#: Types of numbers that Delta does not convert to a wider type when it appends rows.
+_NUMBERS = ("SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+
+
 def as_stored(
-    engine: Engine, location: str, frame: DataFrame, columns: Sequence[TableColumn]
+    engine: Engine, source: TableSource, frame: DataFrame, columns: Sequence[TableColumn]
 ) -> DataFrame:
-    """Return rows with the integer types of a table.  An adopted table may store SMALLINTs as
-    TINYINT, and Delta does not convert them.
+    """Return rows with the numeric types of a table.  An adopted table may store SMALLINTs as
+    TINYINT, and a table whose columns were widened may store INTs as BIGINT.
 
     Args:
         columns: the columns of the rows.
     """
     types = {(c.storage_name or "").lower(): storage_type(c.type, c.typmod) for c in columns}
-    if not any("SMALLINT" in shown for shown in types.values()):
+    if not source.has_other_types or not any(map(_may_be_stored_otherwise, types.values())):
         return frame
     with engine.running():
         stored = {
             field.name: field.dataType.simpleString().upper()
-            for field in engine.session.read.format("delta").load(location).schema
+            for field in engine.session.read.format("delta").load(source.location).schema
         }
-        narrow = {
+        other = {
             name: frame[quote_name(name)].cast(shown.lower())
             for name, shown in stored.items()
-            if "TINYINT" in shown
-            and shown.replace("TINYINT", "SMALLINT") == types.get(name.lower())
+            if (type_ := types.get(name.lower())) not in (None, shown)
+            and (
+                (type_.startswith(_NUMBERS) and shown.startswith(_NUMBERS))
+                or ("TINYINT" in shown and shown.replace("TINYINT", "SMALLINT") == type_)
+            )
         }
-        return frame.withColumns(narrow) if narrow else frame
+        return frame.withColumns(other) if other else frame
+
+
+def _may_be_stored_otherwise(type_: str) -> bool:
+    return type_.startswith(_NUMBERS) or "SMALLINT" in type_
 
 
 def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:

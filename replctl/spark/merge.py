@@ -100,11 +100,10 @@ def _new_rows(engine: Engine, outcome: Outcome, leaf: Leaf, comes: str) -> DataF
     Args:
         comes: the condition of the rows.
     """
-    assert leaf.source.location is not None
     rows, written = outcome.rows, _written(outcome, leaf.source.columns)
     frame = engine.sql(f"SELECT {to_storage(written, 'w')} FROM {rows.view} WHERE {comes}")
     few = _few_files(engine, frame, rows)
-    return delta_table.as_stored(engine, leaf.source.location, few, written)
+    return delta_table.as_stored(engine, leaf.source, few, written)
 
 
 def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> str:

@@ -1,9 +1,9 @@
 """Other readers of a copy return the rows of replctl's SELECT, or raise an error.  They never
 return other rows.
 
-`_CASES` are copies after changes of every kind, and `_READERS` are the readers.  `_NEEDS_OFF` and
-`_REFUSES_YEARS` name the copies that a reader cannot read; docs/guides/read-the-copy.md tells
-users.
+`_CASES` are copies after changes of every kind, and `_READERS` are the readers.  `_NEEDS_OFF`,
+`_REFUSES` and `_REFUSES_YEARS` name the copies that a reader cannot read;
+docs/guides/read-the-copy.md tells users.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 #: Readers that cannot read deletion vectors: their tables need `deletion_vectors = off`.
 _NEEDS_OFF = {"deltalake, pandas", "deltalake, pyarrow dataset"}
+#: Features of Delta, and the readers that cannot read tables with them.
+_REFUSES = {
+    "columnMapping": {*_NEEDS_OFF, "polars, read_delta", "polars, scan_delta"},
+    "typeWidening": {*_READERS} - {"DuckDB"},
+}
 #: A case with dates that readers refuse, with an error of Python or a panic of delta-rs.
 _REFUSES_YEARS = {("dates", reader) for reader in _NEEDS_OFF}
 
@@ -142,6 +147,7 @@ class _Case:
         alter: what both databases run after the copy.
         leaves: partitions, and their bounds.
         partitioned_by: columns by which Delta partitions the target, which is adopted.
+        feature: the feature that `alter` turns on, with `schema_changes = metadata`.
     """
 
     columns: str
@@ -151,10 +157,13 @@ class _Case:
     leaves: Mapping[str, str] = field(default_factory=dict)
     partitioned_by: str = ""
     deletion_vectors: bool = False
+    feature: str | None = None
 
     def created(self, table: str) -> str:
         """Return the statements that make the table."""
-        options = "" if self.deletion_vectors else " WITH (deletion_vectors = off)"
+        vectors = "on" if self.deletion_vectors else "off"
+        changes = "metadata" if self.feature else "rewrite"
+        options = f" WITH (deletion_vectors = {vectors}, schema_changes = {changes})"
         if not self.leaves:
             return f"CREATE TABLE {table} ({self.columns}){options};"
         leaves = "".join(
@@ -199,6 +208,19 @@ _CASES = {
         *_SMALL,
         "UPDATE {t} SET v = 9223372036854775807 WHERE id = 2",
         "ALTER TABLE {t} ALTER COLUMN v TYPE bigint",
+    ),
+    "mapped": _Case(
+        "id int PRIMARY KEY, secret text, v int",
+        "VALUES (1, 's', 10), (2, 't', 20), (3, 'u', 30)",
+        "UPDATE {t} SET w = 21 WHERE id = 2",
+        "ALTER TABLE {t} RENAME v TO w; ALTER TABLE {t} DROP COLUMN secret",
+        feature="columnMapping",
+    ),
+    "widened": _Case(
+        *_SMALL,
+        "UPDATE {t} SET v = 9223372036854775807 WHERE id = 2",
+        "ALTER TABLE {t} ALTER COLUMN v TYPE bigint",
+        feature="typeWidening",
     ),
     "made": _Case(
         "id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v int,"
@@ -359,6 +381,9 @@ def test_a_reader_sees_what_replctl_shows_or_fails(
     copy, read = copies[table], _READERS[reader]
     if _TABLES[table].deletion_vectors and reader in _NEEDS_OFF:
         with pytest.raises(DeltaProtocolError, match="deletionVectors"):
+            read(copy.place)
+    elif reader in _REFUSES.get(_TABLES[table].feature or "", ()):
+        with pytest.raises(Exception, match=r"(?i)columnMapping|typeWidening"):
             read(copy.place)
     elif (table, reader) in _REFUSES_YEARS:
         with pytest.raises(BaseException, match=r"isoformat|None") as caught:

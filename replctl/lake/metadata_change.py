@@ -1,0 +1,202 @@
+"""Change columns of replctl's own Delta tables without rewriting rows: column mapping drops and
+renames columns, and type widening changes types.
+
+A table does so if it has the storage parameter `schema_changes = metadata`, or if it already has
+one of the two features.  Delta's protocol, sections "Column Mapping" and "Type Widening".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from replctl import spark
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.storage import wants_metadata_changes
+from replctl.injection_point import injection_point
+from replctl.lake.adopt import readable_column
+from replctl.lake.column_fault import has_type
+from replctl.lake.delta_log import latest_version, stored_columns
+from replctl.lake.rewrite import check_rewritable
+from replctl.lake.small_definition import set_properties
+from replctl.lake.table_metadata import MAPPING_MODE
+from replctl.lake.table_state import TableState, table_state
+from replctl.lake.table_write import TableWriter, writing_locked
+from replctl.lake.undo import storage_of
+from replctl.lake.widened_column import is_wider
+from replctl.session import Session
+from replctl.spark import storage_type
+from replctl.types.numeric import precision_and_scale
+
+#: The table features of a change of metadata, by their names in Delta.
+MAPPING, WIDENING = "columnMapping", "typeWidening"
+#: The properties that turn on each feature.
+_MAPPED = {MAPPING_MODE: "name"}
+_WIDENED = {"delta.enableTypeWidening": "true"}
+#: From reader version 3 on, readers check the features of a table.  With version 2, some readers
+#: return NULL for a renamed column.  Delta lowers version 3 to 2 for column mapping alone.  So the
+#: table also gets a feature that Delta has only with version 3, and that most readers have.
+_READER_VERSION = 3
+_VERSIONS = {
+    "delta.minReaderVersion": str(_READER_VERSION),
+    "delta.minWriterVersion": "7",
+    "delta.feature.timestampNtz": "supported",
+}
+#: The integer digits that a DECIMAL needs to contain the values of an integer type
+#: (TypeWidening.isTypeChangeSupported).
+_NEEDED_DIGITS = {"int2": 10, "int4": 10, "int8": 20}
+
+
+def changes_metadata(relation: Relation, state: TableState) -> bool:
+    """Return whether replctl changes a table's columns without rewriting rows."""
+    features = state.protocol.get("writerFeatures") or ()
+    return (
+        wants_metadata_changes(relation.options)
+        or state.properties.get(MAPPING_MODE, "none") != "none"
+        or WIDENING in features
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Types
+
+
+def can_be_widened(relation: Relation, column: Column) -> bool:
+    """Return whether Delta can give a column of a table with rows another type without rewriting
+    rows, or has given it the type already.
+
+    Args:
+        column: the column's new definition.
+    """
+    storage, old = relation.storage, relation.column_at(column.attnum)
+    if storage is None or not storage.is_made or storage.is_adopted:
+        return False
+    stored = storage.columns[column.attnum]
+    is_plain = not (old.domain or old.user_type or column.domain or column.user_type)
+    if stored.since_version is None or old.missing_value is not None or not is_plain:
+        return False
+    types = (old.type, old.typmod), (column.type, column.typmod)
+    if not is_wider(*types) or not _is_supported(*types):
+        return False
+    fields = {field["name"]: field for field in stored_columns(storage.location)}
+    found = readable_column(fields[stored.name]) if stored.name in fields else None
+    return found is not None and storage_type(found.type, found.typmod) in [
+        storage_type(*type_) for type_ in types
+    ]
+
+
+def _is_supported(old: tuple[str, int], new: tuple[str, int]) -> bool:
+    """Return whether Delta has the widening of one type to another."""
+    if not storage_type(*new).startswith("DECIMAL"):
+        return "STRING" not in (storage_type(*new), storage_type(*old)) and old[0] != "date"
+    if old[0] not in _NEEDED_DIGITS:
+        return storage_type(*old).startswith("DECIMAL")
+    precision, scale = precision_and_scale(new[1])
+    return precision - scale >= _NEEDED_DIGITS[old[0]]
+
+
+def widen_columns(session: Session, relation: Relation, columns: Sequence[Column]) -> int | None:
+    """Give columns of a Delta table wider types, and return the newest version afterwards.  The
+    caller holds the relation's lock.
+
+    If the process dies before the new definition is committed, the columns of the relation keep
+    their types, and write them into the wider columns.
+
+    Args:
+        columns: the columns' new definitions.
+
+    Raises:
+        ObjectInUse: an unfinished copy or batch of changes writes the table (55006).
+        PostgresError: the table cannot be written.
+    """
+    with writing_locked(session, [relation.oid], is_whole=False) as writer:
+        check_rewritable(writer, relation.oid)
+        storage = storage_of(writer.relations[relation.oid])
+        _turn_on(writer, relation.oid, _WIDENED)
+        for column in columns:
+            stored = storage.columns[column.attnum]
+            if has_type(relation, column):
+                continue
+            type_ = storage_type(column.type, column.typmod)
+            with writer.commit_to(relation.oid, silent=True, widens=[stored.number]) as note:
+                spark.jobs.widen_column(
+                    session.engine(), storage.location, stored.name, type_, note
+                )
+        injection_point("columns.after-widening")
+        version = latest_version(storage.location)
+        writer.note_storage(relation.oid, [], version or 0)
+    return version
+
+
+# ---------------------------------------------------------------------------------------------
+# Names
+
+
+def change_columns(
+    writer: TableWriter,
+    relid: int,
+    removed: Sequence[str],
+    renamed: Sequence[tuple[int, str, str]],
+    order: Sequence[str],
+) -> None:
+    """Remove, rename and reorder columns of a Delta table, one commit for each step.  If columns
+    exchange their names, one of them gets a temporary name, and the caller has to call this again.
+
+    Args:
+        removed: the names of the columns to remove.  At least one column must stay.
+        renamed: the columns to rename: their numbers in storage, and their old and new names.
+        order: the new names of all columns in their order.
+
+    Raises:
+        PostgresError: the table cannot be written.
+    """
+    session, location = writer.session, storage_of(writer.relations[relid]).location
+    _turn_on(writer, relid, _MAPPED)
+    if removed:
+        with writer.commit_to(relid, silent=True, removes=removed) as note:
+            spark.jobs.drop_columns(session.engine(), location, removed, note)
+        injection_point("columns.after-step")
+    taken = {str(field["name"]).lower() for field in stored_columns(location)}
+    waiting = list(renamed)
+    while waiting:
+        step = next((s for s in waiting if s[2].lower() not in taken - {s[1].lower()}), None)
+        number, old, new = step or (*waiting[0][:2], _temporary_name(taken))
+        with writer.commit_to(relid, silent=True, renames=[(number, new)]) as note:
+            spark.jobs.rename_column(session.engine(), location, old, new, note)
+        injection_point("columns.after-step")
+        if step is None:
+            return
+        waiting.remove(step)
+        taken = taken - {old.lower()} | {new.lower()}
+    _reorder(writer, relid, order)
+
+
+def _reorder(writer: TableWriter, relid: int, order: Sequence[str]) -> None:
+    location = storage_of(writer.relations[relid]).location
+    present = [str(field["name"]) for field in stored_columns(location)]
+    for place, name in enumerate(order):
+        if present[place] == name:
+            continue
+        before = order[place - 1] if place else None
+        with writer.commit_to(relid, silent=True) as note:
+            spark.jobs.move_column(writer.session.engine(), location, name, before, note)
+        injection_point("columns.after-step")
+        present.remove(name)
+        present.insert(place, name)
+
+
+def _temporary_name(taken: set[str]) -> str:
+    """Return a name that no column of the table has."""
+    number = 0
+    while f"replctl_{number}" in taken:
+        number += 1
+    return f"replctl_{number}"
+
+
+def _turn_on(writer: TableWriter, relid: int, properties: Mapping[str, str]) -> None:
+    """Turn on a feature of a table unless it is on."""
+    location = storage_of(writer.relations[relid]).location
+    state = table_state(location)
+    is_on = properties.items() <= state.properties.items()
+    if not is_on or state.protocol["minReaderVersion"] < _READER_VERSION:
+        with writer.commit_to(relid, silent=True) as note:
+            set_properties(writer.session, location, {**properties, **_VERSIONS}, note)

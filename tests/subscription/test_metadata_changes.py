@@ -1,0 +1,325 @@
+"""With `schema_changes = metadata`, column mapping drops and renames columns of Delta tables, and
+type widening changes types.  replctl rewrites no file, and other readers see the new columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from fix_replication import Database
+
+from replctl.errors import InternalError, InvalidParameterValue, PostgresError
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY, secret text, v text) WITH (schema_changes = metadata)"
+_ROWS = "INSERT INTO t VALUES (1, 's1', 'a'), (2, 's2', 'b'), (3, 's3', 'c')"
+_QUERY = "SELECT * FROM t ORDER BY 1"
+
+
+def _location(database: Database, table: str = "t") -> str:
+    ((location,),) = database.rows(f"SELECT pg_relation_filepath('{table}')")
+    assert location is not None
+    return f"{database.session.cluster.path}/{location}" if location[0] != "/" else location
+
+
+def _plain(
+    database: Database, engine: Engine, table: str = "t"
+) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Return the columns and rows that Spark reads without replctl."""
+    frame = engine.session.table(f"delta.`{_location(database, table)}`")
+    columns = [f"{name} {type_}" for name, type_ in frame.dtypes]
+    return columns, sorted(tuple(row) for row in frame.collect())
+
+
+def _files(database: Database, table: str = "t") -> set[str]:
+    return {path.name for path in Path(_location(database, table)).rglob("part-*.parquet")}
+
+
+def _versions(database: Database) -> tuple[int, int, set[str]]:
+    protocol = DeltaTable(_location(database)).protocol()
+    features = {*(protocol.writer_features or ())} & {*(protocol.reader_features or ())}
+    return protocol.min_reader_version, protocol.min_writer_version, features
+
+
+@pytest.mark.parametrize("vectors", ["on", "off"])
+def test_only_metadata_changes(publisher: Database, engine: Engine, vectors: str) -> None:
+    publisher.run(_TABLE.replace("= metadata", f"= metadata, deletion_vectors = {vectors}"))
+    publisher.run(_ROWS)
+    files = _files(publisher)
+    publisher.run("ALTER TABLE t DROP COLUMN secret; ALTER TABLE t RENAME v TO name")
+    publisher.run("INSERT INTO t VALUES (4, 'd')")
+    rows = [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    assert _plain(publisher, engine) == (["id int", "name string"], rows)
+    assert publisher.rows(_QUERY) == [(str(key), text) for key, text in rows]
+    kept = _files(publisher)
+    assert files <= kept
+    assert len(kept) == len(files) + 1
+    reader, writer, features = _versions(publisher)
+    assert (reader, writer) == (3, 7)
+    assert "columnMapping" in features
+
+    publisher.run("ALTER TABLE t ALTER id TYPE bigint")
+    assert _files(publisher) == kept
+    assert _plain(publisher, engine) == (["id bigint", "name string"], rows)
+    assert "typeWidening" in _versions(publisher)[2]
+    publisher.run("INSERT INTO t VALUES (3000000000, 'e'); UPDATE t SET name = 'A' WHERE id = 1")
+    publisher.run("DELETE FROM t WHERE id = 2; ALTER TABLE t ADD COLUMN secret int DEFAULT 7")
+    publisher.run("UPDATE t SET secret = 8 WHERE id = 3")
+    assert publisher.rows(_QUERY) == [
+        ("1", "A", "7"),
+        ("3", "c", "8"),
+        ("4", "d", "7"),
+        ("3000000000", "e", "7"),
+    ]
+    columns, _rows = _plain(publisher, engine)
+    assert columns == ["id bigint", "name string", "secret int"]
+
+
+def test_columns_exchange_their_names(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run(
+        "ALTER TABLE t RENAME secret TO x; ALTER TABLE t RENAME v TO secret;"
+        " ALTER TABLE t RENAME x TO v; DELETE FROM t WHERE id > 1"
+    )
+    assert _plain(publisher, engine) == (["id int", "v string", "secret string"], [(1, "s1", "a")])
+    assert publisher.rows("SELECT id, secret, v FROM t") == [("1", "a", "s1")]
+    publisher.run("ALTER TABLE t DROP id, DROP v, DROP secret; ALTER TABLE t ADD w int")
+    publisher.run("UPDATE t SET w = 1; ALTER TABLE t RENAME w TO x; UPDATE t SET x = 2")
+    assert publisher.rows("SELECT * FROM t") == [("2",)]
+
+
+#: Types before and after, with a value before and after.
+_WIDENED = [
+    ("smallint", "-7", "int", "-7"),
+    ("smallint", "-7", "numeric(10,0)", "-7"),
+    ("int", "2147483647", "bigint", "2147483647"),
+    ("int", "5", "float8", "5"),
+    ("int", "5", "numeric(12,2)", "5.00"),
+    ("bigint", "5", "numeric(20,0)", "5"),
+    ("real", "3.14", "float8", "3.140000104904175"),
+    ("numeric(10,2)", "1.25", "numeric(12,4)", "1.2500"),
+    ("varchar(3)", "abc", "text", "abc"),
+]
+_REWRITTEN = [
+    ("int", "5", "numeric(11,2)", "5.00"),
+    ("bigint", "5", "numeric(19,0)", "5"),
+    ("numeric(10,2)", "1.25", "numeric(12,1)", "1.3"),
+    ("numeric(10,2)", "1.25", "numeric", "1.25"),
+    ("bigint", "5", "int", "5"),
+    ("bigint", "5", "float8", "5"),
+    ("int", "5", "text", "5"),
+    ("date", "infinity", "timestamp", "infinity"),
+]
+
+
+@pytest.mark.parametrize(("types", "is_widened"), [(_WIDENED, True), (_REWRITTEN, False)])
+def test_types(
+    publisher: Database, types: list[tuple[str, str, str, str]], is_widened: bool
+) -> None:
+    columns = ", ".join(f"c{i} {old}" for i, (old, *_rest) in enumerate(types))
+    values = ", ".join(f"'{value}'" for _old, value, *_rest in types)
+    publisher.run(f"CREATE TABLE w ({columns}) WITH (schema_changes = metadata)")
+    publisher.run(f"INSERT INTO w VALUES ({values})")
+    files = _files(publisher, "w")
+    for i, (_old, _value, new, _shown) in enumerate(types):
+        publisher.run(f"ALTER TABLE w ALTER c{i} TYPE {new}")
+        now = _files(publisher, "w")
+        assert (now == files) == is_widened, new
+        files = now
+    publisher.run("INSERT INTO w VALUES (NULL)")
+    assert publisher.rows("SELECT * FROM w WHERE c0 IS NOT NULL") == [
+        tuple(shown for *_types, shown in types)
+    ]
+
+
+def test_using_rewrites_rows(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t ALTER id TYPE bigint USING id + 1")
+    publisher.run("DELETE FROM t WHERE id = 3")
+    columns, rows = _plain(publisher, engine)
+    assert columns == ["id bigint", "secret string", "v string"]
+    assert rows == [(2, "s1", "a"), (4, "s3", "c")]
+
+
+def test_a_block_that_is_rolled_back(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run(
+        "BEGIN; INSERT INTO t VALUES (4, 's4', 'd'); ALTER TABLE t ALTER id TYPE bigint;"
+        " INSERT INTO t VALUES (3000000000, 's5', 'e'); ALTER TABLE t DROP COLUMN secret"
+    )
+    assert publisher.rows("SELECT max(id) FROM t") == [("3000000000",)]
+    publisher.run("ROLLBACK")
+    publisher.run("UPDATE t SET v = 'A' WHERE id = 1")
+    columns, rows = _plain(publisher, engine)
+    assert columns == ["id int", "secret string", "v string"]
+    assert rows == [(1, "s1", "A"), (2, "s2", "b"), (3, "s3", "c")]
+    publisher.run("BEGIN; ALTER TABLE t ALTER id TYPE bigint; DELETE FROM t WHERE id = 1; COMMIT")
+    assert _plain(publisher, engine)[0] == ["id bigint", "secret string", "v string"]
+
+
+def test_a_statement_that_dies_after_it_widened_a_type(
+    publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "columns.after-widening:error")
+    with pytest.raises(InternalError):
+        publisher.run("ALTER TABLE t ALTER id TYPE bigint")
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    with pytest.raises(PostgresError, match="integer out of range"):
+        publisher.run("INSERT INTO t VALUES (3000000000, 's5', 'e')")
+    publisher.run("INSERT INTO t VALUES (5, 's5', 'e'); UPDATE t SET id = 6 WHERE id = 3")
+    publisher.run("DELETE FROM t WHERE id = 2")
+    publisher.run("ALTER TABLE t ALTER id TYPE bigint")
+    publisher.run("UPDATE t SET id = 3000000000 WHERE id = 5")
+    assert publisher.rows("SELECT id FROM t ORDER BY id") == [("1",), ("6",), ("3000000000",)]
+    assert _plain(publisher, engine)[0] == ["id bigint", "secret string", "v string"]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_write_that_dies_between_two_steps(
+    publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t DROP COLUMN secret; ALTER TABLE t RENAME v TO w")
+    publisher.run("ALTER TABLE t RENAME id TO v")
+    monkeypatch.setattr("replctl.injection_point._visits", Counter())
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"columns.after-step:error:{step}")
+    with pytest.raises(InternalError):
+        publisher.run("DELETE FROM t WHERE v = 1")
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    publisher.run("DELETE FROM t WHERE v = 2")
+    assert _plain(publisher, engine) == (["v int", "w string"], [(1, "a"), (3, "c")])
+    assert publisher.rows("SELECT v, w FROM t ORDER BY v") == [("1", "a"), ("3", "c")]
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without a key"])
+def test_replication(publisher: Database, subscriber: Database, engine: Engine, key: str) -> None:
+    table = f"CREATE TABLE t (id int {key}, secret text, v text) WITH (schema_changes = metadata);"
+    if not key:
+        table += "ALTER TABLE t REPLICA IDENTITY FULL;"
+    publisher.run(f"{table} {_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(table)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    for statement in (
+        "UPDATE t SET secret = 'S1' WHERE id = 1",
+        "ALTER TABLE t ALTER COLUMN id TYPE bigint",
+        "INSERT INTO t VALUES (4, 's4', 'd'), (3000000000, 'big', 'x')",
+        "UPDATE t SET id = 20 WHERE id = 2",
+        "ALTER TABLE t RENAME v TO name",
+        "UPDATE t SET name = 'C' WHERE id = 3",
+        "ALTER TABLE t DROP COLUMN secret",
+        "DELETE FROM t WHERE id = 4",
+        "ALTER TABLE t ADD COLUMN extra int",
+        "UPDATE t SET extra = 1 WHERE id = 1",
+    ):
+        publisher.run(statement)
+    subscriber.run("ALTER TABLE t ALTER COLUMN id TYPE bigint")
+    files = _files(subscriber)
+    (failure,) = subscriber.sync()
+    assert "name" in failure.error.message  # the changes before the renaming are applied
+    subscriber.run("ALTER TABLE t RENAME v TO name; ALTER TABLE t ADD COLUMN extra int")
+    assert subscriber.sync() == []
+    subscriber.run("ALTER TABLE t DROP COLUMN secret")
+    publisher.run("DELETE FROM t WHERE id = 30")
+    publisher.run("INSERT INTO t VALUES (30, 'thirty')")
+    assert subscriber.sync() == []
+    rows = [
+        (1, "a", 1),
+        (3, "C", None),
+        (20, "b", None),
+        (30, "thirty", None),
+        (3000000000, "x", None),
+    ]
+    columns = ["id bigint", "name string", "extra int"]
+    assert _plain(subscriber, engine) == (columns, rows)
+    assert _plain(publisher, engine) == (columns, rows)
+    assert subscriber.rows("SELECT id FROM t ORDER BY 1") == [(str(row[0]),) for row in rows]
+    assert files <= _files(subscriber)
+
+
+def test_a_subscriber_behind_a_widening(publisher: Database, subscriber: Database) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}; CREATE PUBLICATION p FOR TABLE t WHERE (id < 4000000000)")
+    subscriber.run(_TABLE.replace("int", "bigint"))
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("ALTER PUBLICATION p SET TABLE t; UPDATE t SET v = 'B', id = 20 WHERE id = 2")
+    publisher.run("ALTER TABLE t ALTER COLUMN id TYPE bigint")
+    publisher.run("INSERT INTO t VALUES (3000000000, 'big', 'x'); DELETE FROM t WHERE id = 3")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == [
+        ("1", "a"),
+        ("20", "B"),
+        ("3000000000", "x"),
+    ]
+
+
+def test_others_may_change_the_table(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t RENAME v TO name; ALTER TABLE t DROP COLUMN secret")
+    publisher.run("ALTER TABLE t ADD COLUMN n int; UPDATE t SET n = id")
+    place = f"delta.`{_location(publisher)}`"
+    engine.sql(f"UPDATE {place} SET name = 'B' WHERE id = 2")
+    engine.sql(f"ALTER TABLE {place} RENAME COLUMN n TO other")
+    engine.sql(f"INSERT INTO {place} VALUES (4, 'd', 40)")
+    publisher.run("UPDATE t SET n = n + 1 WHERE id > 2")
+    assert publisher.rows(_QUERY) == [
+        ("1", "a", "1"),
+        ("2", "B", "2"),
+        ("3", "c", "4"),
+        ("4", "d", "41"),
+    ]
+
+
+def test_vacuum_full_removes_values_of_dropped_columns(publisher: Database) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run("ALTER TABLE t DROP COLUMN secret; INSERT INTO t VALUES (4, 'd')")
+    location = Path(_location(publisher))
+    assert any("secret" in pq.read_schema(path).names for path in location.rglob("part-*.parquet"))
+    publisher.run("SET replctl.vacuum_retention = 0")
+    publisher.run("VACUUM FULL t")
+    assert not any(
+        "secret" in pq.read_schema(path).names for path in location.rglob("part-*.parquet")
+    )
+    assert len(publisher.rows(_QUERY)) == 4
+
+
+def test_a_notice_names_features_and_readers(publisher: Database) -> None:
+    notices = publisher.session.notices
+    publisher.run("CREATE TABLE n (a int) WITH (schema_changes = metadata)")
+    publisher.run("ALTER TABLE n SET (schema_changes = METADATA, fillfactor = 50)")
+    (notice,) = [notice for notice in notices if "columnMapping" in notice.message]
+    assert notice.message == (
+        'later changes of columns turn on the features columnMapping and typeWidening of "n"'
+    )
+    assert "which polars and pyarrow cannot read" in (notice.detail or "")
+    publisher.run("INSERT INTO n VALUES (1)")
+    publisher.run("ALTER TABLE n ALTER a TYPE bigint")
+    shown = (
+        f'property "delta.enableTypeWidening" of the Delta table at "{_location(publisher, "n")}"'
+    )
+    assert any(notice.message.startswith(shown) for notice in notices)
+
+
+def test_settings(publisher: Database) -> None:
+    with pytest.raises(InvalidParameterValue) as caught:
+        publisher.run("CREATE TABLE b (a int) WITH (schema_changes = x)")
+    assert caught.value.message == 'invalid value for enum option "schema_changes": x'
+    assert caught.value.detail == 'Valid values are "rewrite" and "metadata".'
+    publisher.run(f"{_TABLE}; {_ROWS}; ALTER TABLE t RENAME v TO w; DELETE FROM t WHERE id = 1")
+    publisher.run("ALTER TABLE t RESET (schema_changes); ALTER TABLE t RENAME w TO x")
+    publisher.run("DELETE FROM t WHERE id = 2")  # the feature stays, and so does its use
+    assert [field.name for field in DeltaTable(_location(publisher)).schema().fields][-1] == "x"
+    publisher.run("CREATE TABLE c (a int)")
+    publisher.run("INSERT INTO c VALUES (1); ALTER TABLE c SET (schema_changes = metadata)")
+    publisher.run("ALTER TABLE c ALTER a TYPE bigint; ALTER TABLE c RENAME a TO b")
+    publisher.run("INSERT INTO c VALUES (2)")
+    assert publisher.rows("SELECT sum(b) FROM c") == [("3",)]
