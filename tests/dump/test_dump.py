@@ -261,13 +261,14 @@ def test_a_key_that_is_not_enforced_is_dumped_so(psql: Psql, tmp_path: Path) -> 
 
 
 def test_parameters_of_replctl_are_for_replctl(psql: Psql) -> None:
-    parameters = "fillfactor = 70, deletion_vectors = off"
+    parameters = "fillfactor = 70, deletion_vectors = off, schema_changes = metadata"
     psql("-c", f"CREATE TABLE t (a int) WITH ({parameters})")
     script = psql("dump", "-s").stdout
     own, _else, others = script.partition("\\else\n")
-    assert "WITH (fillfactor='70', deletion_vectors=off);" in own
+    assert "WITH (fillfactor='70', deletion_vectors=off, schema_changes=metadata);" in own
     assert "WITH (fillfactor='70');\n\\endif" in others
     assert "deletion_vectors" not in others
+    assert "schema_changes" not in others
     assert psql("-c", "DROP TABLE t").exit_code == 0
     assert psql("-v", "ON_ERROR_STOP=1", "-q", script=script).stderr == ""
     assert psql("dump", "-s").stdout == script
