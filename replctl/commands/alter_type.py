@@ -325,8 +325,7 @@ def _are_widened(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> b
     """
     columns = [change.column for change in changes]
     if (
-        ddl.session.block is not None  # ROLLBACK would not narrow the types
-        or not wants_metadata_changes(before.options)
+        not wants_metadata_changes(before.options)
         or any(change.has_using for change in changes)
         or not all(can_be_widened(before, column) for column in columns)
     ):

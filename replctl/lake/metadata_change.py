@@ -18,7 +18,7 @@ from replctl.lake.column_fault import has_type
 from replctl.lake.delta_log import latest_version, stored_columns
 from replctl.lake.rewrite import check_rewritable
 from replctl.lake.small_definition import set_properties
-from replctl.lake.table_metadata import MAPPING_MODE
+from replctl.lake.table_metadata import MAPPING_MODE, WIDENING
 from replctl.lake.table_state import TableState, table_state
 from replctl.lake.table_write import TableWriter, writing_locked
 from replctl.lake.undo import storage_of
@@ -27,8 +27,6 @@ from replctl.session import Session
 from replctl.spark import storage_type
 from replctl.types.numeric import precision_and_scale
 
-#: The table features of a change of metadata, by their names in Delta.
-MAPPING, WIDENING = "columnMapping", "typeWidening"
 #: The properties that turn on each feature.
 _MAPPED = {MAPPING_MODE: "name"}
 _WIDENED = {"delta.enableTypeWidening": "true"}
@@ -98,8 +96,8 @@ def widen_columns(session: Session, relation: Relation, columns: Sequence[Column
     """Give columns of a Delta table wider types, and return the newest version afterwards.  The
     caller holds the relation's lock.
 
-    If the process dies before the new definition is committed, the columns of the relation keep
-    their types, and write them into the wider columns.
+    The wider types stay if the transaction is rolled back.  Then the columns of the relation keep
+    their types, and convert values to and from the wider ones.
 
     Args:
         columns: the columns' new definitions.

@@ -21,10 +21,10 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
-from replctl.lake.metadata_change import MAPPING, WIDENING, change_columns, changes_metadata
+from replctl.lake.metadata_change import change_columns, changes_metadata
 from replctl.lake.small_rewrite import rewrite_schema
 from replctl.lake.storage_place import differing_names, own_names
-from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING
+from replctl.lake.table_metadata import MAPPING, MAPPING_MODE, ROW_TRACKING, WIDENING
 from replctl.lake.table_state import TableState, table_state
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.undo import storage_of

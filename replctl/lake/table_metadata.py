@@ -24,6 +24,8 @@ from replctl.record import dataclass
 CHANGE_FEED = "delta.enableChangeDataFeed"
 ROW_TRACKING = "delta.enableRowTracking"
 MAPPING_MODE = "delta.columnMapping.mode"
+#: Features of tables that change columns without rewriting rows.
+MAPPING, WIDENING = "columnMapping", "typeWidening"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 #: Maximum number of cached versions.
 _REMEMBERED = 4096

@@ -19,12 +19,16 @@ from replctl.catalog.storage import FormerColumn
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.adopt import readable_column
 from replctl.lake.column_changes import has_renamings, names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns
+from replctl.lake.delta_log import columns_of
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
 from replctl.lake.snapshot_version import snapshot_versions
+from replctl.lake.table_metadata import WIDENING
 from replctl.lake.table_state import table_state
+from replctl.lake.widened_column import is_wider
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
@@ -42,7 +46,7 @@ def table_source(
     columns = []
     names = {} if storage is None else stored_names(storage, version)
     others = () if storage is None else names_around(storage, changed_in)
-    zones = partition_zones(relation)
+    zones, wider = partition_zones(relation), _wider_columns(relation)
     if zones and version is None and storage is not None:
         version = table_state(storage.location).version  # its time zones are known
     for column in relation.columns:
@@ -59,6 +63,7 @@ def table_source(
                 since_version=since,
                 names=tuple((number, known[column.attnum]) for number, known in others),
                 zone=zones.get(name or ""),
+                is_wider=column.attnum in wider,
             )
         )
     return TableSource(
@@ -69,6 +74,26 @@ def table_source(
         left_out=() if storage is None else storage.left_out,
         has_other_types=storage is not None and (storage.is_adopted or has_renamings(storage)),
     )
+
+
+def _wider_columns(relation: Relation) -> set[int]:
+    """Return the attnums of the columns of replctl's own table that its newest version stores with
+    wider types (metadata_change.py).
+    """
+    storage = relation.storage
+    if storage is None or storage.is_adopted or not has_renamings(storage):
+        return set()
+    state = table_state(storage.location)
+    if WIDENING not in (state.protocol.get("writerFeatures") or ()):
+        return set()
+    fields = columns_of(state.metadata, storage.location, state.version)
+    found = {str(field["name"]): readable_column(field) for field in fields}
+    return {
+        column.attnum
+        for column in relation.columns
+        if (stored := found.get(storage.columns[column.attnum].name)) is not None
+        and is_wider((column.type, column.typmod), (stored.type, stored.typmod))
+    }
 
 
 def relation_at(relation: Relation, version: int) -> Relation:

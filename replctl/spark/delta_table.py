@@ -210,6 +210,9 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
     stored = prefix + quote_name(column.storage_name)
     if column.zone is not None:
         stored = zoned_sql(stored, column.zone)
+    if column.is_wider:
+        own = storage_type(*(column.text_of or (column.type, column.typmod)))
+        stored = f"CAST({stored} AS {own})"
     if column.text_of is None:
         return stored
     value: nodes.Expr = nodes.Var(column.attnum, *column.text_of)

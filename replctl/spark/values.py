@@ -45,6 +45,8 @@ class TableColumn:
             name is None if the column was dropped.
         fault: the error to raise if Spark reads the column.
         zone: the time zone of a timestamp that Spark would read as a different instant.
+        is_wider: the table stores the column with a wider type, after an ALTER TABLE was rolled
+            back.
     """
 
     attnum: int
@@ -57,6 +59,7 @@ class TableColumn:
     names: tuple[tuple[int, str | None], ...] = ()
     fault: PostgresError | None = None
     zone: PartitionZone | None = None
+    is_wider: bool = False
 
     def at(self, version: int) -> TableColumn:
         """Return the same column at a version."""

@@ -163,7 +163,9 @@ class _Engine:
         return self.rows
 
 
-def _set_properties(_engine: object, location: str, properties: dict[str, str]) -> None:
+def _set_properties(
+    _engine: object, location: str, properties: dict[str, str], _note: object
+) -> None:
     """Set properties as Spark's job does, without Spark."""
     DeltaTable(location).alter.set_table_properties(properties)
 

@@ -164,12 +164,23 @@ def test_a_block_that_is_rolled_back(publisher: Database, engine: Engine) -> Non
     )
     assert publisher.rows("SELECT max(id) FROM t") == [("3000000000",)]
     publisher.run("ROLLBACK")
-    publisher.run("UPDATE t SET v = 'A' WHERE id = 1")
-    columns, rows = _plain(publisher, engine)
-    assert columns == ["id int", "secret string", "v string"]
-    assert rows == [(1, "s1", "A"), (2, "s2", "b"), (3, "s3", "c")]
-    publisher.run("BEGIN; ALTER TABLE t ALTER id TYPE bigint; DELETE FROM t WHERE id = 1; COMMIT")
-    assert _plain(publisher, engine)[0] == ["id bigint", "secret string", "v string"]
+    for statement in (
+        "UPDATE t SET id = id + 2147483647",
+        "SELECT id * 2147483647 FROM t",
+        "INSERT INTO t SELECT id + 2147483647 FROM t",
+        "DELETE FROM t WHERE id + 2147483647 > 0",
+    ):
+        with pytest.raises(PostgresError, match="integer out of range"):
+            publisher.run(statement)
+    publisher.run("UPDATE t SET v = 'A', id = 10 - id WHERE id = 1")
+    publisher.run("INSERT INTO t SELECT id + 10, secret, v FROM t WHERE id = 2")
+    rows = [(2, "s2", "b"), (3, "s3", "c"), (9, "s1", "A"), (12, "s2", "b")]
+    columns = ["id bigint", "secret string", "v string"]
+    assert _plain(publisher, engine) == (columns, rows)
+    assert publisher.rows("SELECT id FROM t ORDER BY 1") == [(str(row[0]),) for row in rows]
+    publisher.run("BEGIN; ALTER TABLE t ALTER id TYPE bigint; UPDATE t SET id = id + 3000000000;")
+    publisher.run("COMMIT")
+    assert publisher.rows("SELECT min(id) FROM t") == [("3000000002",)]
 
 
 def test_a_statement_that_dies_after_it_widened_a_type(
@@ -269,6 +280,28 @@ def test_a_subscriber_behind_a_widening(publisher: Database, subscriber: Databas
     ]
 
 
+def test_a_target_follows_by_metadata(
+    publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY, secret text, v text)")
+    publisher.run(f"{_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p WITH (follow_schema ="
+        " true, create_tables = true, table_options = 'schema_changes = metadata')"
+    )
+    assert subscriber.sync() == []
+    files = _files(subscriber)
+    publisher.run("ALTER TABLE t ALTER id TYPE bigint")
+    publisher.run("ALTER TABLE t RENAME v TO name; ALTER TABLE t DROP COLUMN secret")
+    publisher.run("INSERT INTO t VALUES (3000000000, 'x')")
+    assert subscriber.sync() == []
+    rows = [(1, "a"), (2, "b"), (3, "c"), (3000000000, "x")]
+    assert _plain(subscriber, engine) == (["id bigint", "name string"], rows)
+    kept = _files(subscriber)
+    assert files <= kept
+    assert len(kept) == len(files) + 1
+
+
 def test_others_may_change_the_table(publisher: Database, engine: Engine) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}")
     publisher.run("ALTER TABLE t RENAME v TO name; ALTER TABLE t DROP COLUMN secret")
@@ -315,13 +348,13 @@ def test_a_notice_names_features_and_readers(publisher: Database) -> None:
     assert 'property "delta.enableTypeWidening"' in shown
 
 
-def test_settings(publisher: Database) -> None:
+def test_settings(publisher: Database, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterValue) as caught:
         publisher.run("CREATE TABLE b (a int) WITH (schema_changes = x)")
     assert caught.value.message == 'invalid value for enum option "schema_changes": x'
     assert caught.value.detail == 'Valid values are "rewrite" and "metadata".'
-    place = f"{publisher.session.cluster.path}/adopted"
-    write_deltalake(place, pa.table({"a": [1]}))
+    place = tmp_path / "adopted"
+    write_deltalake(str(place), pa.table({"a": [1]}))
     publisher.run(f"CREATE TABLE a USING delta LOCATION '{place}'")
     with pytest.raises(WrongObjectType, match="is not for adopted tables"):
         publisher.run("ALTER TABLE a SET (schema_changes = metadata)")
