@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.spark.data_type import quote
+from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import grouped_value, is_stored_alike, stored_form
 from replctl.spark.spark_query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
+from replctl.types.delta_type import is_native
 
 #: Stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
@@ -135,6 +136,8 @@ def sides(
 ) -> tuple[Query | None, Query | None]:
     """Return queries for the rows before and after a version, of the whole table or only of the
     changed files. None means that a side has no rows.
+
+    Both sides have the types of `source`, even if the version changes the types of the table.
     """
     files = version.files
     if version.images is not None:
@@ -156,6 +159,18 @@ def sides(
             for side, place in ((old, files.before), (new, files.after))
         ]
     before, after = (
-        None if side is None else table_rows(side, with_row_id=with_row_id) for side in read
+        None if side is None else _typed_rows(side, with_row_id=with_row_id) for side in read
     )
     return before, after
+
+
+def _typed_rows(source: TableSource, *, with_row_id: bool) -> Query:
+    """Return a query like `table_rows`, but with the columns in the types of `source`."""
+    names = [(f"c{c.attnum}", c) for c in source.columns]
+    shown = [
+        (name if is_native(c.type) else f"CAST({name} AS {storage_type(c.type, c.typmod)})", name)
+        for name, c in names
+    ]
+    shown += [(name, name) for name in ("row_version", "row_id") if with_row_id]
+    rows = table_rows(source, with_row_id=with_row_id)
+    return query(f"SELECT {selected(shown)} FROM stored", stored=rows)

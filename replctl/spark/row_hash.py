@@ -75,7 +75,8 @@ def key_bucket(
     """Return SQL of the bucket of a row.  It depends on the key, or on all compared columns if
     there is no key.
 
-    Rows that are equal in Spark are in the same bucket, even if they are stored differently.
+    Rows that are equal in Spark are in the same bucket, even if they are stored differently, or in
+    columns of different types: another program may have replaced the table.
 
     Args:
         key: the columns of the key.
@@ -85,9 +86,10 @@ def key_bucket(
     """
     values = []
     for column in key or columns:
-        value = image(column.attnum)
+        value, stored = image(column.attnum), storage_type(column.type, column.typmod)
+        if not is_native(column.type):
+            value = f"try_cast({value} AS {stored})"
         if key or is_native(column.type):
-            stored = storage_type(column.type, column.typmod)
             value = normal_form(SqlValue(value, column.type, stored)).text
         values.append(value)
     return f"CAST(pmod(xxhash64({', '.join(values) or '0'}), {count}L) AS INT)"

@@ -121,6 +121,22 @@ def test_the_copy_follows(
     assert len(hashed) > 2
 
 
+@pytest.mark.parametrize("kind", _PROPERTIES)
+def test_a_key_of_another_type(
+    cluster: Cluster, engine: Engine, tmp_path: Path, hashed: list[int], kind: str
+) -> None:
+    owner = Owner(cluster, engine, tmp_path, kind)
+    assert owner.target.sync() == []
+    replace = f"CREATE OR REPLACE TABLE {{t}} USING delta TBLPROPERTIES ({_PROPERTIES[kind]}) AS"
+    owner.write(f"{replace} SELECT CAST(id AS BIGINT) AS id, v, f FROM {{t}} WHERE id > 2")
+    owner.check_equal()
+    assert len(_rows(owner.target)) == 3
+    # The relation keeps the wider type
+    owner.write(f"{replace} SELECT CAST(id AS INT) AS id, v, f FROM {{t}} WHERE id <> 3")
+    owner.check_equal()
+    assert len(hashed) == 2
+
+
 def test_where_most_rows_differ_all_are_compared(
     cluster: Cluster,
     engine: Engine,

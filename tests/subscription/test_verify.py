@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,3 +201,29 @@ def test_planted_faults_are_found(psql: Psql) -> None:
     ]
     (after,) = json.loads(psql("status", "s", "--json").stdout)
     assert {table["name"]: table["verified_lsn"] for table in after["tables"]} == verified
+
+
+@pytest.mark.spark
+def test_a_published_table_with_narrower_types(psql: Psql, tmp_path: Path) -> None:
+    options = ["-X", "-q", "-v", "ON_ERROR_STOP=1", *spark_options()]
+    source, target = (f"delta.`{tmp_path / name}`" for name in ("source", "target"))
+    engine = opened_engine()
+    engine.run(f"CREATE TABLE {source} USING delta AS SELECT id FROM range(9)")
+    key = "(PRIMARY KEY (id)) USING delta LOCATION"
+    setup = f"""
+        CREATE DATABASE test_pub; CREATE DATABASE test_sub;
+        \\c test_pub
+        CREATE TABLE t {key} '{tmp_path / "source"}'; CREATE PUBLICATION p FOR TABLE t;
+        \\c test_sub
+        CREATE TABLE t (id bigint PRIMARY KEY) USING delta LOCATION '{tmp_path / "target"}';
+        CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=test_pub' PUBLICATION p;
+        \\sync
+    """
+    assert psql(*options, script=setup).exit_code == 0
+    # The relation keeps the wider type
+    engine.run(f"CREATE OR REPLACE TABLE {source} USING delta AS SELECT INT(id) FROM {source}")
+    assert psql("sync", *spark_options()).exit_code == 0
+    engine.run(f"UPDATE {target} SET id = id + 10 WHERE id < 4")
+    tables, _found = _verified(psql)
+    assert _rows(tables["t"], "missing") == [[str(i)] for i in range(4)]
+    assert _rows(tables["t"], "extra") == [[str(i)] for i in range(10, 14)]
