@@ -15,7 +15,8 @@ _ELSEWHERE = re.compile(
 
 
 _RENAMED = re.compile(
-    r"If the publisher has renamed a column, use (?P<renamed>.+?) otherwise, use (?P<added>.+)"
+    r"If the publisher has renamed (?:a column|columns), use (?P<renamed>.+?)"
+    r" otherwise, use (?P<added>.+)"
 )
 
 

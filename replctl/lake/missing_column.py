@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import Column, Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.widened_column import is_wider
 from replctl.replication.node import RemoteColumn, RemoteRelation
@@ -45,26 +45,63 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
         return None
     name = relation.quoted_name
     table = f"ALTER TABLE {name}"
-    new = ", ".join(
+    added = [
         f"ADD COLUMN {quote_identifier(c.name)} {format_type(type_, c.typmod)}"
         for c, type_ in zip(missing, shown, strict=True)
         if type_ is not None
+    ]
+    new = _statements(name, missing, added)
+    renamed = _renamed(relation, missing, sent)
+    if not renamed:
+        return f"Use {new}"
+    renames = "".join(
+        f"{table} RENAME COLUMN {quote_identifier(old)} TO {quote_identifier(column)}; "
+        for column, old in renamed.items()
     )
+    others = [(c, text) for c, text in zip(missing, added, strict=True) if c.name not in renamed]
+    if others:
+        renames += f"{_statements(name, [c for c, _ in others], [text for _, text in others])} "
+    noun = "a column" if len(renamed) == 1 else "columns"
+    return f"If the publisher has renamed {noun}, use {renames}otherwise, use {new}"
+
+
+def _statements(table: str, columns: Sequence[RemoteColumn], added: Sequence[str]) -> str:
+    """Return the statements that add columns to a table.
+
+    Args:
+        table: the table's name in SQL.
+        added: the clause of ALTER TABLE for each column.
+    """
     native = [
-        native_statement(name, c.name, native_text(c.type)) for c in missing if is_native(c.type)
+        native_statement(table, c.name, native_text(c.type)) for c in columns if is_native(c.type)
     ]
-    new = "; ".join([new, *native])
-    first = (missing[0].type, missing[0].typmod)
-    own = [
-        c
-        for c in relation.columns
-        if c.name not in sent
-        and (first == (c.type, c.typmod) or is_wider(first, (c.type, c.typmod)))
-    ]
-    if len(missing) > 1 or len(own) != 1:
-        return f"Use {table} {new};"
-    old, column = quote_identifier(own[0].name), quote_identifier(missing[0].name)
-    return (
-        f"If the publisher has renamed a column, use {table} RENAME COLUMN {old} TO {column};"
-        f" otherwise, use {table} {new};"
-    )
+    return "; ".join([f"ALTER TABLE {table} {', '.join(added)}", *native]) + ";"
+
+
+def _renamed(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -> dict[str, str]:
+    """Return the missing columns that may be renamed ones, each with its earlier name.
+
+    The columns of the table's key must be among them.  Of the others, a missing column may be a
+    renamed one if exactly one column of the table that is not sent has a suitable type.
+    """
+    key = () if relation.primary_key is None else relation.primary_key.key
+    own = [c for c in relation.columns if c.name not in sent]
+    found: dict[str, str] = {}
+    for column in [c for c in own if c.attnum in key]:
+        new = next((m for m in missing if m.name not in found and _fits(column, m)), None)
+        if new is not None:
+            found[new.name] = column.name
+    left = [c for c in own if c.name not in found.values()]
+    options = {
+        m.name: [c.name for c in left if _fits(c, m)] for m in missing if m.name not in found
+    }
+    for name, names in options.items():
+        if len(names) == 1 and sum(names[0] in other for other in options.values()) == 1:
+            found[name] = names[0]
+    return {m.name: found[m.name] for m in missing if m.name in found}
+
+
+def _fits(own: Column, sent: RemoteColumn) -> bool:
+    """Return whether a table's column has the type of a sent column, or a wider one."""
+    before, now = (own.type, own.typmod), (sent.type, sent.typmod)
+    return before == now or is_wider(now, before)

@@ -38,6 +38,7 @@ from replctl.lake.small_source import with_small_rows
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.version_chain import replaced
 from replctl.relation_name import RelationName
+from replctl.replication.log_range import LogRange
 from replctl.replication.node import RemoteRelation, Rows, Snapshot
 from replctl.replication.published_relation import PublicationSet, TableToCopy
 from replctl.replication.table_definition import SchemaChange, TableDefinition
@@ -131,6 +132,33 @@ class PublishedTables:
                     changes.append(SchemaChange(lsn, before, after))
                 before = after
         return changes
+
+    def replaced_columns(self, log: LogRange) -> dict[RelationName, tuple[str, ...]]:
+        """Return the published columns of adopted tables that have the name of another column at
+        the start of a range.  Since then, other programs have dropped or renamed that column.
+
+        The result is empty if the publications list different columns of a table: decoding reports
+        that when the table changes.
+        """
+        with self._session.read() as catalog:
+            if not catalog.changes_between(log.from_lsn, log.to_lsn):
+                return {}
+            starts = {name: max(lsn, log.from_lsn) for name, lsn in log.positions.items()}
+            try:
+                after = _adopted_columns(catalog.as_of(log.to_lsn), log.publications)
+                before = {
+                    lsn: _adopted_columns(catalog.as_of(lsn), log.publications)
+                    for lsn in {starts[key[1]] for key in after if key[1] in starts}
+                }
+            except FeatureNotSupported:
+                return {}
+        found = {}
+        for key, columns in after.items():
+            earlier = before[starts[key[1]]].get(key, {}) if key[1] in starts else {}
+            replaced = [n for n, attnum in columns.items() if earlier.get(n, attnum) != attnum]
+            if replaced:
+                found[key[1]] = tuple(replaced)
+        return found
 
     def snapshot(self, name: RelationName) -> Snapshot:
         """Return the LSN and the version of each leaf partition of a relation, in one transaction
@@ -271,3 +299,21 @@ def _no_rows(table: TableToCopy) -> str:
     """Return the query for an empty copy, for a table that was never written."""
     source = replace(numbered_as(table.relation, table.relation), location=None)
     return copied_sql([CopySource(source, table.columns, table.filters)])
+
+
+def _adopted_columns(
+    catalog: Catalog, names: Sequence[str]
+) -> dict[tuple[int, RelationName], dict[str, int]]:
+    """Return the published columns of adopted tables with their attnums, by the tables' OIDs and
+    names.
+    """
+    tables = PublicationSet.of_names(catalog, names).tables_to_copy()
+    return {
+        (table.relation.oid, table.relation.relation_name): {
+            column.name: column.attnum
+            for column in table.relation.columns
+            if column.attnum in table.columns
+        }
+        for table in tables
+        if table.relation.storage is not None and table.relation.storage.is_adopted
+    }

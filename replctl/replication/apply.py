@@ -19,6 +19,7 @@ from replctl.catalog.pg_subscription import RelState, Subscription, TwoPhaseStat
 from replctl.errors import (
     ConnectionFailure,
     Notice,
+    ObjectNotInPrerequisiteState,
     PostgresError,
     QueryCanceled,
 )
@@ -37,7 +38,7 @@ from replctl.replication.node import (
     RemoteTransaction,
     Subscriber,
 )
-from replctl.replication.refresh_hint import unique_key_hint
+from replctl.replication.refresh_hint import offer_reconcile, unique_key_hint
 from replctl.replication.subscription_run import SubscriptionRun
 
 #: Conflicts that a duplicate key of the published table can cause.
@@ -222,10 +223,12 @@ class _Worker:
         """Apply a range of the log, and return whether there was any change.
 
         Raises:
+            ObjectNotInPrerequisiteState: see `_check_columns` (55000).
             PostgresError: see `segment`.
         """
         if start >= end:
             return False
+        self._check_columns(start, end)
         has_applied = False
         for change in self._run.schema_changes(start, end):
             assert self._run.follow_schema is not None
@@ -236,6 +239,28 @@ class _Worker:
         has_applied |= self._between(start, end)
         self._subscriber.state.advance(self._position(end))
         return has_applied
+
+    def _check_columns(self, start: int, end: int) -> None:
+        """Check that the published columns are still the same, unless the subscriber follows them.
+
+        If a program drops a column and adds another one with its name, the rows get other values
+        without a change.  So the target would keep the old values.
+
+        Raises:
+            ObjectNotInPrerequisiteState: a column was replaced (55000).
+        """
+        if self._run.follow_schema is not None:
+            return
+        log = self._run.log_range(start, end)
+        for name, columns in self._publisher.tables.replaced_columns(log).items():
+            shown = ", ".join(f'"{column}"' for column in columns)
+            noun, verb = ("column", "was") if len(columns) == 1 else ("columns", "were")
+            error = ObjectNotInPrerequisiteState(
+                f'{noun} {shown} of published table "{name}" {verb} replaced by another program',
+                detail="The earlier columns with these names were dropped or renamed.",
+            )
+            offer_reconcile(error, self._subscription, self._subscription.table_map.target(name))
+            raise error
 
     def _between(self, start: int, end: int) -> bool:
         """Apply a range of the log, without recording progress at its end."""

@@ -313,6 +313,11 @@ class PublishedTables(Protocol):
     ) -> list[SchemaChange]:
         """Return the changes of published tables' definitions in (from_lsn, to_lsn], in order."""
 
+    def replaced_columns(self, log: LogRange) -> dict[RelationName, tuple[str, ...]]:
+        """Return the published columns that have the name of another column at the start of a
+        range, because other programs have changed the table.
+        """
+
     def snapshot(self, name: RelationName) -> Snapshot:
         """Take a snapshot of a relation to copy."""
 

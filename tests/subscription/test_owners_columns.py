@@ -94,6 +94,41 @@ CASES = [
         sqlstate="55000",
     ),
     Case(
+        "dropped_and_added_at_once",
+        _MAPPED,
+        (
+            "ALTER TABLE {t} DROP COLUMN v",
+            "ALTER TABLE {t} ADD COLUMNS (v STRING)",
+            "UPDATE {t} SET v = 'after' WHERE id = 2",
+        ),
+        sqlstate="55000",
+    ),
+    Case(
+        "dropped_and_added_unpublished",
+        _MAPPED,
+        (
+            "ALTER TABLE {t} DROP COLUMN v",
+            "ALTER TABLE {t} ADD COLUMNS (v STRING)",
+            "UPDATE {t} SET v = 'after', n = 7 WHERE id = 2",
+        ),
+        published="(id, n)",
+        owners="id, n",
+        copied="id, n",
+    ),
+    Case(
+        "key_and_column_renamed",
+        _MAPPED,
+        (
+            "ALTER TABLE {t} RENAME COLUMN id TO number",
+            "ALTER TABLE {t} RENAME COLUMN v TO w",
+            "UPDATE {t} SET w = 'after' WHERE number = 2",
+            "DELETE FROM {t} WHERE number = 3",
+        ),
+        owners="number, w, n",
+        copied="number, w, n",
+        sqlstate="55000",
+    ),
+    Case(
         "widened",
         f"{_WIDENING}, {_FEED}",
         (
