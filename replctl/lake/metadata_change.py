@@ -135,14 +135,20 @@ def change_columns(
     removed: Sequence[str],
     renamed: Sequence[tuple[int, str, str]],
     order: Sequence[str],
-) -> None:
-    """Remove, rename and reorder columns of a Delta table, one commit for each step.  If columns
-    exchange their names, one of them gets a temporary name, and the caller has to call this again.
+) -> bool:
+    """Remove, rename and reorder columns of a Delta table, one commit for each step.
+
+    If columns exchange their names, or only the case of a name changes, one column gets a temporary
+    name.
 
     Args:
         removed: the names of the columns to remove.  At least one column must stay.
         renamed: the columns to rename: their numbers in storage, and their old and new names.
         order: the new names of all columns in their order.
+
+    Returns:
+        False if a column has a temporary name.  The caller then calls this again in another
+        transaction, which knows the column by that name.
 
     Raises:
         PostgresError: the table cannot be written.
@@ -156,16 +162,17 @@ def change_columns(
     taken = {str(field["name"]).lower() for field in stored_columns(location)}
     waiting = list(renamed)
     while waiting:
-        step = next((s for s in waiting if s[2].lower() not in taken - {s[1].lower()}), None)
+        step = next((s for s in waiting if s[2].lower() not in taken), None)
         number, old, new = step or (*waiting[0][:2], _temporary_name(taken))
         with writer.commit_to(relid, silent=True, renames=[(number, new)]) as note:
             spark.jobs.rename_column(session.engine(), location, old, new, note)
         injection_point("columns.after-step")
         if step is None:
-            return
+            return False
         waiting.remove(step)
         taken = taken - {old.lower()} | {new.lower()}
     _reorder(writer, relid, order)
+    return True
 
 
 def _reorder(writer: TableWriter, relid: int, order: Sequence[str]) -> None:

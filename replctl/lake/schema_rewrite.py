@@ -174,8 +174,8 @@ def _has_rule(field: Mapping[str, Any]) -> bool:
 
 def _rewrite(session: Session, relation: Relation) -> bool:
     """Rewrite a table if it needs a rewrite, and return whether columns were renamed."""
-    has_renamed = False
-    while True:
+    has_renamed = is_done = False
+    while not is_done:
         with writing(session, [relation], is_whole=False) as writer:
             current = writer.relations.get(relation.oid)
             rewrite = None if current is None else _rewrite_of(current)
@@ -183,11 +183,14 @@ def _rewrite(session: Session, relation: Relation) -> bool:
                 return has_renamed
             if rewrite.is_metadata:
                 order = [after for _before, after in rewrite.columns]
-                change_columns(writer, relation.oid, rewrite.removed, rewrite.renamed, order)
+                steps = (rewrite.removed, rewrite.renamed, order)
+                is_done = change_columns(writer, relation.oid, *steps)
             else:
                 _write_rows(writer, relation.oid, rewrite)
+                is_done = True
             injection_point("columns.after-rewrite")
         has_renamed |= bool(rewrite.renamed)
+    return has_renamed
 
 
 def _write_rows(writer: TableWriter, relid: int, rewrite: SchemaRewrite) -> None:

@@ -72,7 +72,7 @@ def table_source(
         version,
         has_row_tracking=storage is not None and storage.has_own_row_ids,
         left_out=() if storage is None else storage.left_out,
-        has_other_types=storage is not None and (storage.is_adopted or has_renamings(storage)),
+        has_other_types=bool(wider) or (storage is not None and storage.is_adopted),
     )
 
 

@@ -98,6 +98,10 @@ def test_columns_exchange_their_names(publisher: Database, engine: Engine) -> No
     )
     assert _plain(publisher, engine) == (["id int", "v string", "secret string"], [(1, "s1", "a")])
     assert publisher.rows("SELECT id, secret, v FROM t") == [("1", "a", "s1")]
+    publisher.run('ALTER TABLE t RENAME v TO "V"; ALTER TABLE t RENAME secret TO "a b"')
+    publisher.run("INSERT INTO t VALUES (2, 'x', 'y')")
+    assert _plain(publisher, engine)[0] == ["id int", "V string", "a_b string"]
+    publisher.run('ALTER TABLE t RENAME "V" TO v; ALTER TABLE t RENAME "a b" TO secret')
     publisher.run("ALTER TABLE t DROP id, DROP v, DROP secret; ALTER TABLE t ADD w int")
     publisher.run("UPDATE t SET w = 1; ALTER TABLE t RENAME w TO x; UPDATE t SET x = 2")
     assert publisher.rows("SELECT * FROM t") == [("2",)]
