@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.heap import update_column
+from replctl.catalog.intent import intents_of
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of, descendants_of
@@ -330,8 +331,15 @@ def _are_widened(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> b
         or not all(can_be_widened(before, column) for column in columns)
     ):
         return False
-    if not all(has_type(before, column) for column in columns):
-        ddl.write_last(before.oid, lambda: widen_columns(ddl.session, before, columns))
+    if all(has_type(before, column) for column in columns):
+        return True
+    block = ddl.session.block
+    if block is not None and block.xids.top is not None:
+        # Replication sends rows that the block has written with the types that they had then
+        intents = intents_of(ddl.catalog.connection, block.xids.top)
+        if any(intent.relid == before.oid for intent in intents):
+            return False
+    ddl.write_last(before.oid, lambda: widen_columns(ddl.session, before, columns))
     return True
 
 

@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.intent import list_intents, oldest_intent
-from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
@@ -41,6 +41,7 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
+from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import MAPPING_MODE
 from replctl.lake.table_read import enter_foreign_versions
@@ -80,7 +81,7 @@ def vacuum_table(
     """Remove the unneeded files of a table.
 
     Args:
-        is_full: first rewrite the table's files.
+        is_full: first remove dropped columns, and rewrite the table's files.
         waits: wait for writers of the table.
 
     Returns:
@@ -90,6 +91,9 @@ def vacuum_table(
         LockNotAvailable: another session writes the table, and `waits` is false or lock_timeout has
             passed (55P03).
     """
+    if is_full and waits:
+        with session.read() as catalog:
+            rewrite_schemas(session, load_relations(catalog, [oid]).values())
     with ExitStack() as stack:
         _lock(session, oid, stack, waits=waits)
         with session.read() as catalog:

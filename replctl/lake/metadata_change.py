@@ -119,7 +119,7 @@ def widen_columns(session: Session, relation: Relation, columns: Sequence[Column
                 spark.jobs.widen_column(
                     session.engine(), storage.location, stored.name, type_, note
                 )
-        injection_point("columns.after-widening")
+        injection_point("widening.after-commit")
         version = latest_version(storage.location)
         writer.note_storage(relation.oid, [], version or 0)
     return version
@@ -136,7 +136,7 @@ def change_columns(
     renamed: Sequence[tuple[int, str, str]],
     order: Sequence[str],
 ) -> bool:
-    """Remove, rename and reorder columns of a Delta table, one commit for each step.
+    """Reorder, remove and rename columns of a Delta table, one commit for each step.
 
     If columns exchange their names, or only the case of a name changes, one column gets a temporary
     name.
@@ -144,7 +144,7 @@ def change_columns(
     Args:
         removed: the names of the columns to remove.  At least one column must stay.
         renamed: the columns to rename: their numbers in storage, and their old and new names.
-        order: the new names of all columns in their order.
+        order: the present names of the columns that stay, in their new order.
 
     Returns:
         False if a column has a temporary name.  The caller then calls this again in another
@@ -155,10 +155,11 @@ def change_columns(
     """
     session, location = writer.session, storage_of(writer.relations[relid]).location
     _turn_on(writer, relid, _MAPPED)
+    _reorder(writer, relid, order)  # before the steps that a write after a crash repeats
     if removed:
         with writer.commit_to(relid, silent=True, removes=removed) as note:
             spark.jobs.drop_columns(session.engine(), location, removed, note)
-        injection_point("columns.after-step")
+        injection_point("mapping.after-step")
     taken = {str(field["name"]).lower() for field in stored_columns(location)}
     waiting = list(renamed)
     while waiting:
@@ -166,12 +167,11 @@ def change_columns(
         number, old, new = step or (*waiting[0][:2], _temporary_name(taken))
         with writer.commit_to(relid, silent=True, renames=[(number, new)]) as note:
             spark.jobs.rename_column(session.engine(), location, old, new, note)
-        injection_point("columns.after-step")
+        injection_point("mapping.after-step")
         if step is None:
             return False
         waiting.remove(step)
         taken = taken - {old.lower()} | {new.lower()}
-    _reorder(writer, relid, order)
     return True
 
 
@@ -184,7 +184,7 @@ def _reorder(writer: TableWriter, relid: int, order: Sequence[str]) -> None:
         before = order[place - 1] if place else None
         with writer.commit_to(relid, silent=True) as note:
             spark.jobs.move_column(writer.session.engine(), location, name, before, note)
-        injection_point("columns.after-step")
+        injection_point("mapping.after-step")
         present.remove(name)
         present.insert(place, name)
 

@@ -16,6 +16,7 @@ from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import broken_since, last_committed_version
+from replctl.catalog.storage import storage_columns
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     ConnectionFailure,
@@ -156,9 +157,17 @@ class PublishedTables:
         for key, columns in after.items():
             earlier = before[starts[key[1]]].get(key, {}) if key[1] in starts else {}
             replaced = [n for n, attnum in columns.items() if earlier.get(n, attnum) != attnum]
-            if replaced:
-                found[key[1]] = tuple(replaced)
+            foreign = self._foreign_columns(key[0]) if replaced else set()
+            if names := tuple(name for name in replaced if earlier[name] in foreign):
+                found[key[1]] = names
         return found
+
+    def _foreign_columns(self, relid: int) -> set[int]:
+        """Return the numbers of the columns of an adopted table that other programs have dropped or
+        renamed, rather than ALTER TABLE."""
+        with self._session.read() as catalog:
+            known = storage_columns(catalog.connection, relid)
+        return {column.number for column in known if column.renamed_version is not None}
 
     def snapshot(self, name: RelationName) -> Snapshot:
         """Return the LSN and the version of each leaf partition of a relation, in one transaction

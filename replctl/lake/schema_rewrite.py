@@ -48,7 +48,7 @@ _FEATURES = frozenset(
         "variantType",
     )
 )
-#: Notes about a column, in the table's schema, that are no rules.
+#: Notes about a column, in the table's schema, that are not rules.
 _NO_RULES = ("delta.columnMapping.", "delta.typeChanges")
 
 
@@ -100,8 +100,8 @@ def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
             continue
         try:
             has_renamed |= _rewrite(session, relation)
-        except SerializationFailure:
-            continue  # others are writing the table: the next write retries this
+        except SerializationFailure:  # others are writing the table: the next write retries this
+            has_renamed = True  # perhaps
     return has_renamed
 
 
@@ -182,7 +182,7 @@ def _rewrite(session: Session, relation: Relation) -> bool:
             if current is None or current.storage is None or rewrite is None:
                 return has_renamed
             if rewrite.is_metadata:
-                order = [after for _before, after in rewrite.columns]
+                order = [before for before, _after in rewrite.columns]
                 steps = (rewrite.removed, rewrite.renamed, order)
                 is_done = change_columns(writer, relation.oid, *steps)
             else:

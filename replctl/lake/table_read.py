@@ -15,11 +15,11 @@ from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
-from replctl.catalog.storage import FormerColumn
+from replctl.catalog.storage import FormerColumn, Storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
-from replctl.lake.adopt import readable_column
+from replctl.lake.adopt import DeltaColumn, readable_column
 from replctl.lake.column_changes import has_renamings, names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns
 from replctl.lake.delta_log import columns_of
@@ -46,7 +46,8 @@ def table_source(
     columns = []
     names = {} if storage is None else stored_names(storage, version)
     others = () if storage is None else names_around(storage, changed_in)
-    zones, wider = partition_zones(relation), _wider_columns(relation)
+    zones = partition_zones(relation)
+    kept = {} if storage is None else _widened_types(storage)
     if zones and version is None and storage is not None:
         version = table_state(storage.location).version  # its time zones are known
     for column in relation.columns:
@@ -63,7 +64,7 @@ def table_source(
                 since_version=since,
                 names=tuple((number, known[column.attnum]) for number, known in others),
                 zone=zones.get(name or ""),
-                is_wider=column.attnum in wider,
+                is_wider=_is_wider(kept.get(name or ""), column.type, column.typmod),
             )
         )
     return TableSource(
@@ -72,28 +73,25 @@ def table_source(
         version,
         has_row_tracking=storage is not None and storage.has_own_row_ids,
         left_out=() if storage is None else storage.left_out,
-        has_other_types=bool(wider) or (storage is not None and storage.is_adopted),
     )
 
 
-def _wider_columns(relation: Relation) -> set[int]:
-    """Return the attnums of the columns of replctl's own table that its newest version stores with
-    wider types (metadata_change.py).
+def _widened_types(storage: Storage) -> dict[str, DeltaColumn]:
+    """Return the columns of replctl's own Delta table by their names in its newest version, if the
+    table has had type widening (metadata_change.py).
     """
-    storage = relation.storage
-    if storage is None or storage.is_adopted or not has_renamings(storage):
-        return set()
+    if storage.is_adopted or not has_renamings(storage):
+        return {}
     state = table_state(storage.location)
     if WIDENING not in (state.protocol.get("writerFeatures") or ()):
-        return set()
+        return {}
     fields = columns_of(state.metadata, storage.location, state.version)
     found = {str(field["name"]): readable_column(field) for field in fields}
-    return {
-        column.attnum
-        for column in relation.columns
-        if (stored := found.get(storage.columns[column.attnum].name)) is not None
-        and is_wider((column.type, column.typmod), (stored.type, stored.typmod))
-    }
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _is_wider(stored: DeltaColumn | None, type_: str, typmod: int) -> bool:
+    return stored is not None and is_wider((type_, typmod), (stored.type, stored.typmod))
 
 
 def relation_at(relation: Relation, version: int) -> Relation:
@@ -142,6 +140,7 @@ def written_source(
     known = names_in_log(storage.location, stored_columns, renamed_among) if renamed_among else ()
     current = [(c.type, c.typmod, storage.columns[c.attnum]) for c in relation.columns]
     former = [(c.type, c.typmod, c.stored) for c in storage.former]
+    kept = _widened_types(storage)
     columns = tuple(
         TableColumn(
             stored.number,
@@ -150,6 +149,7 @@ def written_source(
             known[-1][1][stored.number] if known else stored.name,
             since_version=stored.since_version,
             names=tuple((number, names[stored.number]) for number, names in known),
+            is_wider=_is_wider(kept.get(stored.name), type_, typmod),
         )
         for type_, typmod, stored in [*current, *former]
         if stored.since_version is not None

@@ -165,12 +165,16 @@ def sides(
 
 
 def _typed_rows(source: TableSource, *, with_row_id: bool) -> Query:
-    """Return a query like `table_rows`, but with the columns in the types of `source`."""
-    names = [(f"c{c.attnum}", c) for c in source.columns]
-    shown = [
-        (name if is_native(c.type) else f"CAST({name} AS {storage_type(c.type, c.typmod)})", name)
-        for name, c in names
-    ]
+    """Return a query like `table_rows`, but with the columns in the types of `source`.
+
+    A value is NULL if the column has an unsuitable type at that version.  Columns that decoding
+    needs have suitable types (column_fault.py).
+    """
+    shown = []
+    for column in source.columns:
+        name, type_ = f"c{column.attnum}", storage_type(column.type, column.typmod)
+        value = name if is_native(column.type) else f"try_cast({name} AS {type_})"
+        shown.append((value, name))
     shown += [(name, name) for name in ("row_version", "row_id") if with_row_id]
     rows = table_rows(source, with_row_id=with_row_id)
     return query(f"SELECT {selected(shown)} FROM stored", stored=rows)

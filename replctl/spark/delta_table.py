@@ -240,21 +240,19 @@ def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
     return ", ".join(named) or "CAST(NULL AS BOOLEAN) AS `_`"
 
 
-#: Types of numbers that Delta does not convert to a wider type when it appends rows.
-_NUMBERS = ("SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
-
-
 def as_stored(
     engine: Engine, source: TableSource, frame: DataFrame, columns: Sequence[TableColumn]
 ) -> DataFrame:
     """Return rows with the numeric types of a table.  An adopted table may store SMALLINTs as
-    TINYINT, and a table whose columns were widened may store INTs as BIGINT.
+    TINYINT, and replctl's own table may store columns with wider types.  Delta does not convert
+    them.
 
     Args:
         columns: the columns of the rows.
     """
     types = {(c.storage_name or "").lower(): storage_type(c.type, c.typmod) for c in columns}
-    if not source.has_other_types or not any(map(_may_be_stored_otherwise, types.values())):
+    wider = {(c.storage_name or "").lower() for c in columns if c.is_wider}
+    if not wider and not any("SMALLINT" in shown for shown in types.values()):
         return frame
     with engine.running():
         stored = {
@@ -264,17 +262,13 @@ def as_stored(
         other = {
             name: frame[quote_name(name)].cast(shown.lower())
             for name, shown in stored.items()
-            if (type_ := types.get(name.lower())) not in (None, shown)
-            and (
-                (type_.startswith(_NUMBERS) and shown.startswith(_NUMBERS))
-                or ("TINYINT" in shown and shown.replace("TINYINT", "SMALLINT") == type_)
+            if name.lower() in wider
+            or (
+                "TINYINT" in shown
+                and shown.replace("TINYINT", "SMALLINT") == types.get(name.lower())
             )
         }
         return frame.withColumns(other) if other else frame
-
-
-def _may_be_stored_otherwise(type_: str) -> bool:
-    return type_.startswith(_NUMBERS) or "SMALLINT" in type_
 
 
 def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:

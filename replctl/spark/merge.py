@@ -249,8 +249,7 @@ def _whole_row_merge(
         f" UNION ALL SELECT 'I'{both} FROM {view} WHERE new_leaf = {number}{comes}"
     )
     equal = " AND ".join(
-        is_stored_alike(c.type, f"t.{_stored_name(columns, c.attnum)}", f"s.o{c.attnum}")
-        for c in own
+        is_stored_alike(c.type, _stored_value(columns, c.attnum), f"s.o{c.attnum}") for c in own
     )
     equal = equal or "TRUE"
     assignments = ", ".join(_assigned(outcome, columns)) or "t.`_` = NULL"
@@ -295,3 +294,9 @@ def _name(column: TableColumn) -> str:
 
 def _stored_name(columns: tuple[TableColumn, ...], attnum: int) -> str:
     return _name(next(column for column in columns if column.attnum == attnum))
+
+
+def _stored_value(columns: tuple[TableColumn, ...], attnum: int) -> str:
+    """Return SQL of a column of the target in the type that the relation's column has."""
+    found = next(column for column in columns if column.attnum == attnum)
+    return delta_table.column_sql(found, "t.") if found.is_wider else f"t.{_name(found)}"

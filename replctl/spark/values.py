@@ -87,7 +87,6 @@ class TableSource:
         version: the version to read; None: the newest.
         left_out: names of columns of the Delta table that the relation does not have.  Writes keep
             their values.
-        has_other_types: the table may store numbers in other types than the relation has.
         local: a function for `local_view`; None if Spark reads the table.
     """
 
@@ -96,7 +95,6 @@ class TableSource:
     version: int | None = None
     has_row_tracking: bool = True
     left_out: tuple[str, ...] = ()
-    has_other_types: bool = False
     local: Callable[[], str | None] | None = field(default=None, compare=False)
 
     def local_view(self) -> str | None:

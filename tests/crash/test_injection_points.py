@@ -363,6 +363,26 @@ def test_the_next_write_drops_and_renames_columns(command: Command, point: str) 
     assert command.answers("test_pub") == before
 
 
+def test_metadata_of_columns_changes_as_a_whole_or_not_at_all(command: Command) -> None:
+    command.run(script="CREATE DATABASE mapped;\n")
+    make = (
+        "CREATE TABLE t (id int PRIMARY KEY, a int, b text) WITH (schema_changes = metadata);\n"
+        "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'y');\n"
+        "ALTER TABLE t DROP a;\nALTER TABLE t RENAME b TO a;\n"
+    )
+    command.run("-d", "mapped", script=make)
+    write = "UPDATE t SET a = a || 'z';\n"
+    for point in ("mapping.after-step", "mapping.after-step", "widening.after-commit"):
+        is_type = point.startswith("widening")
+        script = "ALTER TABLE t ALTER id TYPE bigint;\n" if is_type else write
+        code, _ = command.run("-d", "mapped", script=script, kill_at=point)
+        assert code == -signal.SIGKILL, point
+    last = f"{write}ALTER TABLE t ALTER id TYPE bigint;\nINSERT INTO t VALUES (3000000000, 'w');\n"
+    command.run("-d", "mapped", script=last)
+    rows = command.run("-d", "mapped", "-A", "-t", "-c", "SELECT * FROM t ORDER BY id")[1]
+    assert rows == "1|xz\n2|yz\n3000000000|w\n"
+
+
 def _names_in_storage(command: Command) -> list[str]:
     """Return the names of the columns of the Delta table of keyed."""
     path = "SELECT pg_relation_filepath('keyed')"

@@ -104,7 +104,7 @@ def test_columns_exchange_their_names(publisher: Database, engine: Engine) -> No
     publisher.run('ALTER TABLE t RENAME "V" TO v; ALTER TABLE t RENAME "a b" TO secret')
     publisher.run("ALTER TABLE t DROP id, DROP v, DROP secret; ALTER TABLE t ADD w int")
     publisher.run("UPDATE t SET w = 1; ALTER TABLE t RENAME w TO x; UPDATE t SET x = 2")
-    assert publisher.rows("SELECT * FROM t") == [("2",)]
+    assert publisher.rows("SELECT * FROM t") == [("2",), ("2",)]
 
 
 #: Types before and after, with a value before and after.
@@ -163,7 +163,7 @@ def test_using_rewrites_rows(publisher: Database, engine: Engine) -> None:
 def test_a_block_that_is_rolled_back(publisher: Database, engine: Engine) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}")
     publisher.run(
-        "BEGIN; INSERT INTO t VALUES (4, 's4', 'd'); ALTER TABLE t ALTER id TYPE bigint;"
+        "BEGIN; ALTER TABLE t ALTER id TYPE bigint; INSERT INTO t VALUES (4, 's4', 'd');"
         " INSERT INTO t VALUES (3000000000, 's5', 'e'); ALTER TABLE t DROP COLUMN secret"
     )
     assert publisher.rows("SELECT max(id) FROM t") == [("3000000000",)]
@@ -187,11 +187,41 @@ def test_a_block_that_is_rolled_back(publisher: Database, engine: Engine) -> Non
     assert publisher.rows("SELECT min(id) FROM t") == [("3000000002",)]
 
 
+def test_a_block_that_writes_before_it_widens(publisher: Database, engine: Engine) -> None:
+    publisher.run(f"{_TABLE}; {_ROWS}")
+    publisher.run(
+        "BEGIN; INSERT INTO t VALUES (4, 's4', 'd'); DELETE FROM t WHERE id = 3; SAVEPOINT s;"
+        " ALTER TABLE t ALTER id TYPE bigint; UPDATE t SET id = id + 3000000000; ROLLBACK TO s;"
+        " UPDATE t SET v = 'x'; ROLLBACK"
+    )
+    publisher.run("INSERT INTO t VALUES (5, 's5', 'e')")
+    rows = [(1, "s1", "a"), (2, "s2", "b"), (3, "s3", "c"), (5, "s5", "e")]
+    assert _plain(publisher, engine)[1] == rows
+
+
+def test_a_table_without_a_key_after_a_rollback(publisher: Database, engine: Engine) -> None:
+    publisher.run("CREATE TABLE w (a int, c real) WITH (schema_changes = metadata)")
+    publisher.run("INSERT INTO w VALUES (1, 0.5), (2, 3.14), (2, 3.14), (3, 3.14)")
+    publisher.run("BEGIN; ALTER TABLE w ALTER c TYPE float8; UPDATE w SET c = 1; ROLLBACK")
+    publisher.run("UPDATE w SET c = 2.7 WHERE a = 3")
+    publisher.run("DELETE FROM w WHERE c = 3.14::real")
+    assert publisher.rows("SELECT * FROM w ORDER BY a") == [("1", "0.5"), ("3", "2.7")]
+    place = f"delta.`{_location(publisher, 'w')}`"
+    publisher.run("BEGIN; DELETE FROM w WHERE a = 1")
+    engine.run(f"INSERT INTO {place} VALUES (4, CAST(3.14 AS FLOAT))")
+    publisher.run("ROLLBACK")
+    assert publisher.rows("SELECT * FROM w ORDER BY a") == [
+        ("1", "0.5"),
+        ("3", "2.7"),
+        ("4", "3.14"),
+    ]
+
+
 def test_a_statement_that_dies_after_it_widened_a_type(
     publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}")
-    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "columns.after-widening:error")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "widening.after-commit:error")
     with pytest.raises(InternalError):
         publisher.run("ALTER TABLE t ALTER id TYPE bigint")
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
@@ -213,7 +243,7 @@ def test_a_write_that_dies_between_two_steps(
     publisher.run("ALTER TABLE t DROP COLUMN secret; ALTER TABLE t RENAME v TO w")
     publisher.run("ALTER TABLE t RENAME id TO v")
     monkeypatch.setattr("replctl.injection_point._visits", Counter())
-    monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"columns.after-step:error:{step}")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"mapping.after-step:error:{step}")
     with pytest.raises(InternalError):
         publisher.run("DELETE FROM t WHERE v = 1")
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
@@ -325,7 +355,7 @@ def test_others_may_change_the_table(publisher: Database, engine: Engine) -> Non
 
 def test_vacuum_full_removes_values_of_dropped_columns(publisher: Database) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}")
-    publisher.run("ALTER TABLE t DROP COLUMN secret; INSERT INTO t VALUES (4, 'd')")
+    publisher.run("ALTER TABLE t DROP COLUMN secret")
     location = Path(_location(publisher))
     assert any("secret" in pq.read_schema(path).names for path in location.rglob("part-*.parquet"))
     publisher.run("SET replctl.vacuum_retention = 0")
@@ -333,7 +363,7 @@ def test_vacuum_full_removes_values_of_dropped_columns(publisher: Database) -> N
     assert not any(
         "secret" in pq.read_schema(path).names for path in location.rglob("part-*.parquet")
     )
-    assert len(publisher.rows(_QUERY)) == 4
+    assert len(publisher.rows(_QUERY)) == 3
 
 
 def test_a_notice_names_features_and_readers(publisher: Database) -> None:

@@ -346,3 +346,27 @@ def test_copies_end_equal_without_help_or_by_their_hints(
     assert lake.stopped == {}
     for case in stopping:
         assert lake.rows(lake.target, case) == lake.owners_rows(case)
+
+
+def test_the_publisher_may_exchange_names_itself(
+    engine: Engine, publisher: Database, subscriber: Database, tmp_path: Path
+) -> None:
+    """ALTER TABLE changes only the catalog of an adopted table, so no value is lost."""
+    place = tmp_path / "t"
+    engine.run(f"CREATE TABLE delta.`{place}` (id INT, a STRING, b STRING) USING delta")
+    engine.run(f"INSERT INTO delta.`{place}` VALUES (1, 'a', 'b')")
+    publisher.run(f"CREATE TABLE t (PRIMARY KEY (id)) USING delta LOCATION '{place}'")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY, a text, b text)")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    for database in (publisher, subscriber):
+        database.run(
+            "ALTER TABLE t RENAME a TO x; ALTER TABLE t RENAME b TO a; ALTER TABLE t RENAME x TO b"
+        )
+    publisher.run("INSERT INTO t (id, a, b) VALUES (2, 'A', 'B')")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, a, b FROM t ORDER BY id") == [
+        ("1", "b", "a"),
+        ("2", "A", "B"),
+    ]
