@@ -153,20 +153,26 @@ def change_columns(
     Raises:
         PostgresError: the table cannot be written.
     """
-    session, location = writer.session, storage_of(writer.relations[relid]).location
     _turn_on(writer, relid, _MAPPED)
     _reorder(writer, relid, order)  # before the steps that a write after a crash repeats
+    location = storage_of(writer.relations[relid]).location
     if removed:
         with writer.commit_to(relid, silent=True, removes=removed) as note:
-            spark.jobs.drop_columns(session.engine(), location, removed, note)
+            spark.jobs.drop_columns(writer.session.engine(), location, removed, note)
         injection_point("mapping.after-step")
+    return _rename(writer, relid, renamed)
+
+
+def _rename(writer: TableWriter, relid: int, renamed: Sequence[tuple[int, str, str]]) -> bool:
+    """Rename columns.  Return False if one of them has a temporary name."""
+    engine, location = writer.session.engine(), storage_of(writer.relations[relid]).location
     taken = {str(field["name"]).lower() for field in stored_columns(location)}
     waiting = list(renamed)
     while waiting:
         step = next((s for s in waiting if s[2].lower() not in taken), None)
         number, old, new = step or (*waiting[0][:2], _temporary_name(taken))
         with writer.commit_to(relid, silent=True, renames=[(number, new)]) as note:
-            spark.jobs.rename_column(session.engine(), location, old, new, note)
+            spark.jobs.rename_column(engine, location, old, new, note)
         injection_point("mapping.after-step")
         if step is None:
             return False
