@@ -139,7 +139,7 @@ def proxy_to(port: int) -> Iterator[Proxy]:
                 self.wfile.write(content)
 
         def log_message(self, *_arguments: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

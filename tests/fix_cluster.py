@@ -25,7 +25,7 @@ def relation_of(session: Session, name: str = "t") -> Relation:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that nobody has used."""
+    """Yield a fresh cluster."""
     opened = open_cluster(tmp_path / "cluster")
     yield opened
     opened.close()
@@ -33,5 +33,5 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def session(cluster: Cluster) -> Session:
-    """A session in database postgres; what needs Spark fails in it."""
+    """Return a session in database postgres.  Statements that need Spark fail in it."""
     return Session.connect(cluster, "postgres", "postgres")

@@ -31,14 +31,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The connection string of a server on which tests may create databases."""
+    """Yield the connection string of a server on which tests may create databases."""
     with postgres() as conninfo:
         yield conninfo
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The same connection string as the fixture."""
+    """Yield the connection string of the server in REPLCTL_TEST_POSTGRES, or of a new server."""
     given = os.environ.get("REPLCTL_TEST_POSTGRES")
     if given:
         yield given
@@ -120,8 +120,7 @@ def _downloaded() -> Path:
 
 
 def _unpack(jar: Path, folder: Path) -> None:
-    """Unpack the jar, which has one archive with the programs, the libraries and the shared
-    files."""
+    """Unpack the archive in the jar, which has the programs, the libraries and the shared files."""
     with zipfile.ZipFile(jar) as outer:
         (name,) = (item for item in outer.namelist() if item.endswith(".txz"))
         with outer.open(name) as packed, tarfile.open(fileobj=packed, mode="r|xz") as archive:

@@ -33,7 +33,8 @@ Psql: TypeAlias = Callable[..., Outcome]
 
 @pytest.fixture(scope="session")
 def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cluster directory to copy.  It has no recorded home, so that each copy counts as moved."""
+    """Return a cluster directory to copy.  Its recorded home is gone, so that each copy counts as
+    moved."""
     home = tmp_path_factory.mktemp("fresh") / "cluster"
     open_cluster(home).close()
     return home.rename(home.with_name("moved"))
@@ -41,8 +42,10 @@ def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def psql(fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Psql]:
-    """A function that runs the command with arguments and, as `script`, the content of stdin.  A
-    test has one cluster."""
+    """Yield a function that runs the command with arguments, and with `script` as stdin.
+
+    All calls in a test use the same cluster.
+    """
     home = tmp_path / "home"
     shutil.copytree(fresh_home, home)
     monkeypatch.setenv("REPLCTL_HOME", str(home))

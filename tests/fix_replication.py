@@ -49,7 +49,7 @@ def connect(cluster: Cluster, name: str, engine: Engine) -> Database:
 
 @pytest.fixture(scope="module")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster for all tests of a module: each uses tables and names of its own."""
+    """Yield a cluster for all tests of a module.  Each test uses tables and names of its own."""
     path: Path = tmp_path_factory.mktemp("shared")
     opened = open_cluster(path / "cluster")
     yield opened
@@ -58,23 +58,23 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 @pytest.fixture
 def publisher(cluster: Cluster, engine: Engine) -> Database:
-    """Database test_pub of the test's cluster."""
+    """Return database test_pub of the test's cluster."""
     return connect(cluster, "test_pub", engine)
 
 
 @pytest.fixture
 def subscriber(cluster: Cluster, engine: Engine) -> Database:
-    """Database test_sub of the test's cluster."""
+    """Return database test_sub of the test's cluster."""
     return connect(cluster, "test_sub", engine)
 
 
 @pytest.fixture
 def source(cluster: Cluster, engine: Engine) -> Database:
-    """Database source of the test's cluster."""
+    """Return database source of the test's cluster."""
     return connect(cluster, "source", engine)
 
 
 @pytest.fixture
 def target(cluster: Cluster, engine: Engine) -> Database:
-    """Database target of the test's cluster."""
+    """Return database target of the test's cluster."""
     return connect(cluster, "target", engine)

@@ -41,7 +41,7 @@ class S3:
 
     @property
     def endpoint(self) -> str:
-        """The server's address."""
+        """Return the address of the proxy to the server."""
         return f"http://127.0.0.1:{self.proxy.port}"
 
     def location(self, name: str, scheme: str = "s3") -> str:
@@ -62,7 +62,7 @@ class S3:
         )
 
     def files(self) -> Any:
-        """pyarrow's file system, as the owner of the bucket has it."""
+        """Return pyarrow's file system, with the account of the bucket's owner."""
         from pyarrow import fs
 
         return fs.S3FileSystem(
@@ -76,13 +76,16 @@ class S3:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options with which delta-rs reaches the server."""
+        """Return the options with which delta-rs reaches the server."""
         return {"aws_endpoint": self.endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}
 
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    """A server, behind a proxy that can fail.  Spark keeps the address of the first one."""
+    """Yield a proxy to a new server.  The proxy can inject faults.
+
+    All tests share it, because Spark keeps the address of the first server.
+    """
     log = tmp_path_factory.mktemp("s3") / "log"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -109,7 +112,7 @@ def _answers(port: int) -> bool:
 
 @pytest.fixture
 def s3(s3_server: Proxy, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """A bucket of its own, whose account is in the environment."""
+    """Return a new bucket, and put its account into the environment."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     found = made_bucket(s3_server)

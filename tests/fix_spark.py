@@ -26,7 +26,7 @@ _REMOTE = os.environ.get("SPARK_REMOTE")  # before other fixtures hide it
 
 @pytest.fixture(scope="session")
 def engine() -> Engine:
-    """The engine; it is stopped with the process."""
+    """Return the engine of all tests, which stops with the process."""
     return opened_engine()
 
 
@@ -38,8 +38,10 @@ def opened_engine() -> Engine:
 
 
 def spark_options() -> list[str]:
-    """Arguments of the command with which it has the fixture's engine, when it runs in this
-    process; the engine is opened here, so that it is the one for all."""
+    """Open the fixture's engine, and return the options with which the command uses it.
+
+    The command must run in this process.
+    """
     opened_engine()
     if _REMOTE:
         return ["--remote", _REMOTE]
@@ -49,14 +51,17 @@ def spark_options() -> list[str]:
 
 @pytest.fixture
 def spark_session(cluster: Cluster, engine: Engine) -> Session:
-    """A session in a fresh cluster that has Spark."""
+    """Return a session in a fresh cluster, with Spark."""
     return Session.connect(cluster, "postgres", "postgres", engine=lambda: engine)
 
 
 @pytest.fixture(scope="session")
 def connect_server(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a Spark Connect server: SPARK_REMOTE's, or one that is started here, for all
-    processes of the run; it ends soon after the last of them."""
+    """Return the address of a Spark Connect server: SPARK_REMOTE's, or one that starts here.
+
+    All processes of the run share the server that starts here.  It ends soon after the last of
+    them.
+    """
     if _REMOTE:
         return _REMOTE
     folder = tmp_path_factory.getbasetemp()

@@ -153,10 +153,10 @@ class Action:
         return self.name.replace(" ", "_")
 
     def act(self, table: OwnedTable, *, is_quick: bool = False) -> None:
-        """Do it.
+        """Do the action on a table.
 
         Args:
-            is_quick: by delta-rs, if there is a way and it can write the table.
+            is_quick: use `quick` if there is one, and Spark if delta-rs cannot write the table.
         """
         if is_quick and self.quick is not None:
             try:

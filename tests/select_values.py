@@ -42,7 +42,7 @@ def _of_row(session: Session, expr: nodes.Expr, columns: Sequence[Column], row: 
 def _selected(
     session: Session, expr: nodes.Expr, columns: Sequence[Column], rows: Sequence[Row]
 ) -> list[str]:
-    """SELECT expr FROM (VALUES ...) AS t"""
+    """Return the values of `SELECT expr FROM (VALUES ...) AS t`."""
     names = tuple(
         Output(c.name, nodes.Var(c.attnum, c.type, c.typmod, c.collation, varno=0)) for c in columns
     )

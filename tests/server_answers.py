@@ -57,7 +57,7 @@ class Server:
 
 @contextmanager
 def database(conninfo: str, name: str) -> Iterator[Server]:
-    """A new database of a server, for as long as it is used."""
+    """Yield a new database of a server, and drop it at the end."""
     with psycopg.connect(conninfo, autocommit=True) as maintenance:
         maintenance.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'.encode())
         maintenance.execute(f'CREATE DATABASE "{name}" TEMPLATE template0'.encode())

@@ -27,7 +27,7 @@ def _rows(session: Session, query: str) -> list[list[str | None]]:
 
 @pytest.fixture
 def other(cluster: Cluster) -> Session:
-    """A second session of the database."""
+    """Return a second session of the database."""
     return Session.connect(cluster, "postgres", "postgres")
 
 

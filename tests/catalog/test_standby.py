@@ -63,7 +63,7 @@ def _open(cluster: Cluster) -> Database:
 
 @pytest.fixture
 def primary(cluster: Cluster) -> Database:
-    """A primary with a table, a sequence, and a failover slot."""
+    """Return a primary with a table, a sequence, a publication and a failover slot."""
     database = _open(cluster)
     database.run("CREATE TABLE t (a int PRIMARY KEY); CREATE SEQUENCE s; CREATE PUBLICATION p")
     _make_slot(database, "sub1", failover=True)
@@ -72,7 +72,7 @@ def primary(cluster: Cluster) -> Database:
 
 @pytest.fixture
 def standby(primary: Database, tmp_path: Path) -> Iterator[Database]:
-    """Its standby."""
+    """Yield the standby of `primary`."""
     create_standby(primary.session.cluster.path, tmp_path / "standby", "standby1")
     cluster = open_cluster(tmp_path / "standby")
     yield _open(cluster)

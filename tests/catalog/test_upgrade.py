@@ -95,7 +95,7 @@ def new_program(tmp_path: Path) -> NewProgram:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A cluster of this revision, with a table."""
+    """Return a cluster of this revision, with a table."""
     path = tmp_path / "home"
     use(path, "CREATE TABLE old (x int)")
     return path

@@ -88,7 +88,10 @@ class Worker:
         self.history = History()
 
     def run(self, seconds: float) -> History:
-        """Work for some seconds, after everything that is needed was loaded."""
+        """Run random tasks for some seconds, and return their history.
+
+        Three tasks run before the time starts, so that all modules are loaded.
+        """
         for task in (self._query, self._block_that_is_rolled_back, self._take_number):
             task()
         deadline = time.monotonic() + seconds

@@ -16,8 +16,10 @@ _STRUCT = "STRUCT<a: INT>"
 
 @pytest.fixture
 def table(session: Session, tmp_path: Path) -> Session:
-    """A session with the adopted table t (id int, s STRUCT<a: INT>), and table u (id int, s jsonb)
-    of replctl."""
+    """Return a session with an adopted table and tables of replctl.
+
+    The adopted table is t (id int, s STRUCT<a: INT>).  The others are u, child and w.
+    """
     fields = [
         {"name": "id", "type": "integer"},
         {"name": "s", "type": {"type": "struct", "fields": [{"name": "a", "type": "integer"}]}},

@@ -23,7 +23,8 @@ _MANY = 15
 def prepared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Session]]:
-    """A script's name, and a session in a cluster with its objects and roles."""
+    """Yield the name of a script, and a session in a cluster with the objects and roles of the
+    script."""
     name = request.param
     cluster = open_cluster(tmp_path_factory.mktemp(name) / "cluster")
     session = Session.connect(cluster, "postgres", "postgres")
@@ -71,8 +72,11 @@ def test_a_role_may_do_what_a_server_lets_it(
 
 
 def chosen(rights: dict[str, str], number: int) -> list[str]:
-    """The roles that try a statement: where there are many, every third of those that may do no
-    more than a role without rights, others from one statement to the next."""
+    """Return the roles that try the statement with this number.
+
+    If there are many roles, only every third role with no more rights than `nobody` tries it.
+    These roles change from one statement to the next.
+    """
     if len(rights) <= _MANY:
         return list(rights)
     usual = [role for role, right in rights.items() if right == rights["nobody"]]

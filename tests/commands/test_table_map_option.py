@@ -44,8 +44,10 @@ def _map(session: Session, name: str) -> str:
 
 @pytest.fixture
 def pair(session: Session) -> tuple[Session, Session]:
-    """A publisher with the tables orders, items and late, of which the first two are published, and
-    a subscriber."""
+    """Return a publisher and a subscriber.
+
+    The publisher has tables orders, items and late, and publishes the first two.
+    """
     for name in ("test_pub", "test_sub"):
         list(execute(session, f"CREATE DATABASE {name}"))
     publisher, subscriber = (

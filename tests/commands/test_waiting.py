@@ -58,7 +58,7 @@ _CASES = [
 
 @pytest.fixture
 def sessions(cluster: Cluster) -> tuple[Session, Session]:
-    """Two sessions in one database."""
+    """Return two sessions in one database."""
     first, second = (Session.connect(cluster, "postgres", "postgres") for _ in range(2))
     _run(first, _SETUP)
     return first, second
@@ -66,7 +66,7 @@ def sessions(cluster: Cluster) -> tuple[Session, Session]:
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
-    """For statements that wait."""
+    """Yield a pool with one thread, for statements that wait."""
     with ThreadPoolExecutor(1) as executor:
         yield executor
 

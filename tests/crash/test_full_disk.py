@@ -76,7 +76,7 @@ def _text(path: Path) -> str:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """The directory at which a small disk is mounted."""
+    """Yield the directory at which a small disk is mounted."""
     path = tmp_path / "disk"
     path.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={_SIZE},mode=0700", "tmpfs", str(path)]

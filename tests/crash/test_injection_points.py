@@ -54,11 +54,12 @@ class Command:
     remote: str
 
     def run(self, *arguments: str, script: str = "", kill_at: str = "") -> tuple[int, str]:
-        """Exit code and stdout; what it says on stderr fails the test unless it was killed.
+        """Run the command, and return its exit code and stdout.
 
-        It is a process of its own where it is killed, with its Spark elsewhere; else this one saves
-        the time to start it.  It has the session of the other tests: PySpark cannot have sessions
-        of its own JVM and of Connect servers in one process.
+        With `kill_at`, the command runs in a process of its own, with a Spark server elsewhere, and
+        is killed.  Otherwise it runs in this process, which is faster, and the test fails if the
+        command fails.  It shares the Spark session of the other tests, because PySpark cannot have
+        sessions of its own JVM and of Connect servers in one process.
         """
         argv = ["-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments]
         environment = {"REPLCTL_HOME": str(self.home)}
@@ -115,7 +116,10 @@ def _text(written: io.TextIOWrapper) -> str:
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> Command:
-    """A cluster with a publisher and a subscriber; every test leaves them equal."""
+    """Return a command whose cluster has a publisher and a subscriber.
+
+    Every test leaves both equal.
+    """
     built = Command(tmp_path_factory.mktemp("crash") / "cluster", connect_server)
     built.run(script="CREATE DATABASE test_pub;\nCREATE DATABASE test_sub;\n")
     built.run(
@@ -180,7 +184,10 @@ def test_a_copy_into_a_table_with_rows_survives(
 
 @pytest.fixture(scope="module")
 def subscribed(command: Command) -> Command:
-    """The same, with a subscription whose copy was killed at each point.  No test drops it."""
+    """Return `command` with a subscription, whose copy was killed at each point.
+
+    No test drops the subscription.
+    """
     command.run(
         "-d",
         "test_sub",

@@ -53,7 +53,7 @@ class Replctl:
         return RelationScope(TABLE, self.columns, "record", "public")
 
     def row_filter(self, expression: str) -> Verdict:
-        """Do the same as Server.row_filter."""
+        """Use an expression as a row filter, as `Server.row_filter` does."""
         start = f"CREATE PUBLICATION p FOR TABLE {TABLE} WHERE ("
         try:
             statement = parse_statement(f"{start}{expression})")
@@ -66,7 +66,11 @@ class Replctl:
             return _said(error, len(start))
 
     def check(self, expression: str) -> tuple[Verdict, nodes.Expr | None]:
-        """Do the same as Server.check, and also return the typed expression."""
+        """Use an expression in a CHECK constraint, as `Server.check` does.
+
+        Returns:
+            the verdict, and the typed expression; None if replctl refuses it.
+        """
         start = "SELECT (("
         try:
             statement = parse_statement(f"{start}{expression}) IS NULL)")

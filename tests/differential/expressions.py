@@ -64,7 +64,7 @@ _OF_100 = st.integers(0, 99)
 
 @st.composite
 def expressions(draw: st.DrawFn) -> str:
-    """SQL texts of expressions over the columns of rows.py."""
+    """Draw an expression over the columns of rows.py, as SQL."""
     drawing = _Drawing(draw)
     wanted = draw(st.sampled_from(_WANTED))
     return drawing.expression(wanted, draw(_DEPTHS), _KINDS)
@@ -77,7 +77,7 @@ class _Drawing:
         self._draw = draw
 
     def expression(self, wanted: str, depth: int, kinds: Sequence[str]) -> str:
-        """An expression of a type with at most `depth` levels of operators and calls."""
+        """Draw an expression of a type, with at most `depth` levels of operators and calls."""
         if self._chance(1):
             return self._filled(self._one_of(_WRONG), depth)
         if self._chance(1):

@@ -45,7 +45,7 @@ class SelectValues:
 
 @contextmanager
 def scratch_session() -> Iterator[Session]:
-    """A session of a cluster that lives as long as it."""
+    """Yield a session in a new cluster, and remove the cluster at the end."""
     with TemporaryDirectory() as folder:
         cluster = open_cluster(Path(folder) / "cluster")
         try:

@@ -118,7 +118,7 @@ class SparkValues:
 
 @contextmanager
 def spark_values(engine: Engine, comparison: Comparison) -> Iterator[SparkValues]:
-    """Spark's side, with the rows staged."""
+    """Yield Spark's side of the comparison, with the rows in a temporary view."""
     staged = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in comparison.columns]
     local = spark.LocalRows(staged)
     local.add(comparison.rows)

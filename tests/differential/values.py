@@ -89,7 +89,7 @@ _ALPHABET = "abzABZ019 .,_%-\\'\"éß😀\n"
 
 
 def value_texts(type_: str) -> st.SearchStrategy[str]:
-    """Texts that the type's input function takes: mostly edges."""
+    """Return a strategy for texts that the type's input function accepts, mostly edge cases."""
     return _value_texts(type_)
 
 

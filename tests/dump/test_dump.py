@@ -92,7 +92,7 @@ def run(session: Session, script: str) -> None:
 
 @pytest.fixture
 def rich(session: Session) -> Session:
-    """A database with something of everything, and no rows."""
+    """Return a session in a database with objects of all kinds, and without rows."""
     run(session, (DATA / "rich.sql").read_text(encoding="utf-8"))
     return session
 
@@ -122,7 +122,7 @@ def test_postgresql_makes_the_same_database_of_a_dump(rich: Session, postgres_se
 
 @contextmanager
 def _database(conninfo: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """A new database of a server that has the script's roles, both for the test's time."""
+    """Yield a new database of a server with the script's roles, and drop both at the end."""
     name, roles = f"replctl_dump_{os.getpid()}", ("alice", '"Bob B"')
     with psycopg.connect(conninfo, autocommit=True) as server:
         for role in roles:
@@ -139,7 +139,7 @@ def _database(conninfo: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]
 
 
 def _shown(rows: list[tuple[object, ...]]) -> list[tuple[str | None, ...]]:
-    """Rows as texts."""
+    """Return rows with their values as texts."""
     texts = {True: "t", False: "f"}
     return [
         tuple(

@@ -67,7 +67,7 @@ def golden_lines(topic: str) -> list[Golden]:
 
 
 def error_fields(error: PostgresError, start: int) -> tuple[str, str, str | None, str | None, int]:
-    """The fields of an error about an expression that begins at `start`, as in a golden line."""
+    """Return the fields of an error as in a golden line.  The expression begins at `start`."""
     position = error.position - start if error.position >= 0 else -1
     return error.sqlstate, error.message, error.detail, error.hint, position
 
@@ -124,7 +124,7 @@ class GoldenDatabase(BuiltinEnvironment):
         category: TypeCategory | None = None,
         collation: str | None = None,
     ) -> str:
-        """A type and its array type."""
+        """Add a type and its array type, and return the internal name of the type."""
         category = category or TypeCategory[kind.name]
         oid, array_oid = self._new_oid(), self._new_oid()
         internal, array = f"@{oid}", f"@{array_oid}"

@@ -55,7 +55,7 @@ def analyze_check(raw: ast.RawExpr, database: Database) -> nodes.Expr:
 
 
 def verdict(line: Golden, database: Database) -> object:
-    """The fields of the error, or None if the expression is accepted."""
+    """Return the fields of the error, or None if the analysis accepts the expression."""
     environment, scope = database
     parse = filter_expression if line.context == "filter" else check_expression
     start = parse("true")[1]

@@ -190,7 +190,7 @@ COLUMNS = {
 
 
 def expressions() -> st.SearchStrategy[str]:
-    """Conditions over table ft, most of them well typed."""
+    """Return a strategy for conditions over table ft, most of them well typed."""
     leaf = {kind: st.sampled_from(items) for kind, items in COLUMNS.items()}
     number = st.one_of(leaf["int"], leaf["num"])
     numbers = st.recursive(
@@ -269,7 +269,10 @@ def test_printed_text_means_the_same(text: str) -> None:
 
 
 def as_read_again(expr: nodes.Expr) -> nodes.Expr:
-    """The expression with every cast shown, and no AND or OR as the first argument of another."""
+    """Return an expression as replctl reads it after printing.
+
+    All casts are explicit, and `((a OR b) OR c)` is one OR.
+    """
 
     def changed(node: nodes.Expr) -> nodes.Expr | None:
         match node:

@@ -53,7 +53,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A directory for files, with a hostile name."""
+    """Return a directory for files, with a hostile name."""
     made = tmp_path / FILES[-1] / FILES[-3]
     made.mkdir(parents=True)
     return made

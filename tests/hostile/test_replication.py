@@ -30,14 +30,17 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def values(texts: Sequence[str], first: int = 1) -> str:
-    """Rows of a number, a text as key, the text as value, and a label."""
+    """Return rows of VALUES: a number, a text as key, the same text as value, and a label."""
     rows = enumerate(texts, start=first)
     return ", ".join(f"({i}, {listed([text, text, LABELS[i % len(LABELS)]])})" for i, text in rows)
 
 
 @pytest.fixture
 def databases(tmp_path: Path, engine: Engine) -> tuple[Database, Database]:
-    """Two databases with hostile names, in a cluster whose folder has one."""
+    """Return two databases with hostile names.
+
+    The folder of their cluster also has a hostile name.
+    """
     folder = tmp_path / FOLDERS[-1]
     folder.mkdir()
     cluster = open_cluster(folder / FOLDERS[-2])

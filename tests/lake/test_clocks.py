@@ -87,7 +87,7 @@ def test_vacuum_removes_what_is_older_than_a_commit_of_a_clock_ahead(lake: Lake)
 
 @pytest.fixture(params=_ZONES)
 def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A time zone of the machine."""
+    """Set the local time zone, and yield its name."""
     monkeypatch.setenv("TZ", request.param)
     time.tzset()
     yield request.param

@@ -71,7 +71,7 @@ def test_what_others_write_is_no_mark(text: object) -> None:
 
 @contextmanager
 def reading(lake: Lake) -> Iterator[tuple[Catalog, Relation]]:
-    """The catalog, to change, and the table."""
+    """Yield the catalog in a transaction that may write, and the relation of the table."""
     session = lake.session
     with session.cluster.write(session.database_oid) as catalog:
         relation = get_relation(catalog, lake.oid)

@@ -59,13 +59,13 @@ def run(cluster: Cluster, statement: str) -> tuple[str, ...]:
 
 
 def copy_of(lake: Lake, path: Path) -> Cluster:
-    """A copy that nobody has identified, opened."""
+    """Copy the cluster, and open the copy, which no command has identified."""
     shutil.copytree(lake.session.cluster.path, path)
     return open_cluster(path, is_checked=False)
 
 
 def owned(lake: Lake, path: Path) -> Cluster:
-    """A copy that is a cluster of its own, opened."""
+    """Copy the cluster, make the copy a cluster of its own, and open it."""
     copy = copy_of(lake, path)
     identify_copied(copy)
     copy.close()

@@ -28,7 +28,8 @@ _ALL = ("nobody", "reader", "writer", "rw", "su")
 
 @pytest.fixture(scope="module")
 def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A cluster with roles that may read and write the server's files, or not."""
+    """Yield a session in a cluster with roles that may read or write the server's files, or
+    neither."""
     cluster = open_cluster(tmp_path_factory.mktemp("files") / "cluster")
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, _ROLES))
@@ -106,7 +107,10 @@ def test_programs_take_a_predefined_role(roles: Session) -> None:
 
 @pytest.fixture
 def adopted(session: Session, tmp_path: Path) -> Session:
-    """Table t has a LOCATION; its owner may do all with files, and role `other` all with it."""
+    """Return a session in which table t has a LOCATION.
+
+    The owner of t has all rights on files, and role `other` has all rights on t.
+    """
     list(execute(session, _ROLES))
     place = _delta_table(tmp_path / "lake", has_feed=True)
     for statement in (

@@ -51,7 +51,7 @@ class Pair:
 
     @contextmanager
     def session(self, home: Path) -> Iterator[Session]:
-        """A process of its own."""
+        """Yield a session in a cluster that is opened as in a new process."""
         cluster = open_cluster(home)
         session = Session.connect(cluster, "postgres", "postgres")
         yield session

@@ -48,7 +48,7 @@ def _nothing() -> None:
 def _fail(
     lake: Lake, error: BaseException, meanwhile: Callable[[], None] = _nothing
 ) -> list[Notice]:
-    """Fail in a write that has created files for the table, and return the messages."""
+    """Make a write fail after it has created files for the table, and return the messages."""
     told: list[Notice] = []
     lake.session.on_notice = told.append
     for path in _OTHERS:

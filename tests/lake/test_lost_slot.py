@@ -19,7 +19,7 @@ _STATUS = "select wal_status from pg_replication_slots where slot_name = 's'"
 
 @pytest.fixture
 def subscriber(lake: Lake, cluster: Cluster) -> Session:
-    """A database with a subscription to table t, which another program owns."""
+    """Return a session in a database with a subscription to table t, which another program owns."""
     adopt(lake)
     lake.run("create publication p for table t")
     lake.run("create database sub")

@@ -73,7 +73,10 @@ def _is_ours(location: Path, version: int) -> bool:
 
 @pytest.fixture
 def pair(spark_session: Session) -> tuple[Session, Path, Path]:
-    """Two equal tables: replctl appended to the first, and Spark to the second."""
+    """Return a session, and the locations of two equal tables.
+
+    replctl appended to the first table, and Spark to the second.
+    """
     columns = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(_TYPES, start=1))
     locations = []
     for name, most in (("own", 1000), ("other", 0)):
@@ -234,7 +237,7 @@ _NO_SPARK = "ERROR XX000: this session has no Spark"
 
 @pytest.fixture
 def simple(session: Session) -> tuple[Session, Path]:
-    """A table with one row."""
+    """Return a session, and the location of a table with one row."""
     answer_of(session, "CREATE TABLE t (id int PRIMARY KEY, v text)")
     assert answer_of(session, "INSERT INTO t VALUES (1, 'a')") == ("INSERT 0 1",)
     return session, table_location(session, "t")

@@ -27,7 +27,7 @@ from replctl.lake.target_fault import application_of, is_known_step
 
 
 def subscribe(lake: Lake, *, disable_on_error: bool = False) -> Subscription:
-    """A subscription that applies changes to the table."""
+    """Create a subscription that applies changes to the table, and return it."""
     with lake.session.write() as catalog:
         subscription = Subscription(
             catalog.new_oid(),
@@ -168,7 +168,7 @@ def test_other_changes_are_as_in_postgresql(lake: Lake) -> None:
 
 
 def clean(lake: Lake) -> None:
-    """Clean the log up to its newest version."""
+    """Write a checkpoint of the newest version, and remove the commits before it."""
     table = DeltaTable(lake.location)
     table.create_checkpoint()
     for number in range(table.version()):

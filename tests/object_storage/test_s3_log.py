@@ -37,7 +37,7 @@ def _remove(s3: S3, name: str) -> None:
 
 
 def _change_commit(s3: S3, name: str) -> None:
-    """Overwrite the newest commit, in the same second and with the same number of bytes."""
+    """Replace the newest commit with another of the same size, within the same second."""
     place = f"{s3.bucket}/{name}/{_COMMIT}"
     with s3.files().open_input_stream(place) as stream:
         content = stream.read()

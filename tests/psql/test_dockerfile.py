@@ -22,7 +22,7 @@ _INSTRUCTIONS = (_ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").s
 
 
 def _last(name: str) -> str:
-    """The argument of the last instruction of a name."""
+    """Return the argument of the last instruction with a name."""
     return [line for line in _INSTRUCTIONS if line.startswith(f"{name} ")][-1].partition(" ")[2]
 
 

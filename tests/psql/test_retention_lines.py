@@ -12,7 +12,7 @@ from fix_psql import Psql
 
 
 def subscription(psql: Psql, location: Path) -> None:
-    """A subscription to a table that deltalake has written."""
+    """Create a subscription to a table that deltalake has written."""
     rows = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
     properties = {
         "delta.enableChangeDataFeed": "true",

@@ -76,13 +76,13 @@ def _is_confirmed(publisher: Database, lsn: str) -> bool:
 
 
 def jvms_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """Return the processes that a process has started."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8")
     return [int(child) for child in children.split()]
 
 
 def listening_addresses(pid: int) -> set[str]:
-    """The addresses, in the hexadecimal form of /proc, at which a process listens."""
+    """Return the addresses at which a process listens, in the hexadecimal form of /proc."""
     descriptors = Path(f"/proc/{pid}/fd").iterdir()
     sockets = {os.readlink(descriptor) for descriptor in descriptors}
     rows = [

@@ -35,7 +35,7 @@ def _comparable(text: str) -> str:
 
 @pytest.fixture
 def environment(tmp_path: Path, connect_server: str) -> dict[str, str]:
-    """The environment of a shell that finds replctl, python3 and Spark."""
+    """Return the environment of a shell that finds replctl, python3 and Spark."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, command in (("replctl", f"{sys.executable} -m replctl"), ("python3", sys.executable)):

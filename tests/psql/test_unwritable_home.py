@@ -116,7 +116,7 @@ class Home:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that any user may enter, unlike pytest's."""
+    """Yield a directory that any user may enter, unlike pytest's directories."""
     with tempfile.TemporaryDirectory(prefix="replctl-home-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -128,7 +128,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def home(place: Path) -> Iterator[Home]:
-    """The cluster of a user who is not root."""
+    """Yield the cluster of a user who is not root."""
     parent = place / "own"
     parent.mkdir()
     if os.getuid() == 0:
@@ -189,7 +189,7 @@ def test_a_home_that_may_not_be_entered_is_named(home: Home) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system."""
+    """Yield the directory of a small file system."""
     path = tmp_path / "disk"
     path.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", str(path)]

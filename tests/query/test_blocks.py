@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def other(publisher: Database) -> Database:
-    """A second session of the publisher's database."""
+    """Return the publisher's database through a second session."""
     session = publisher.session
     return Database(
         Session.connect(session.cluster, session.database_name, "postgres", engine=session.engine)

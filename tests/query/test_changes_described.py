@@ -12,7 +12,7 @@ from replctl.session import Session
 
 @pytest.fixture
 def tables(session: Session) -> Session:
-    """A session with two tables."""
+    """Return a session with three tables."""
     list(execute(session, "CREATE TABLE t (id serial PRIMARY KEY, a numeric(5,2), UNIQUE (a))"))
     list(execute(session, "CREATE TABLE r (id int)"))
     list(execute(session, "CREATE TABLE u (id int); CREATE UNIQUE INDEX ON u (id) WHERE id > 0"))

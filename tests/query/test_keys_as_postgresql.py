@@ -34,14 +34,14 @@ _VALUES = {
 
 @pytest.fixture(scope="module")
 def server(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection in whose transaction, which is undone, the tables are."""
+    """Yield a connection for the tables, and roll its transaction back at the end."""
     with psycopg.connect(postgres_server, dbname="postgres", options=_SETTINGS) as connection:
         yield connection
         connection.rollback()
 
 
 def statements(type_name: str, chance: random.Random) -> Iterator[str]:
-    """Inserts, updates and deletes by keys, and by values that refer to keys."""
+    """Yield inserts, updates and deletes by keys, and by values that refer to keys."""
     kinds = [lambda a, b: f"INSERT INTO k VALUES ({a}, 1)"] * 3
     kinds += [
         lambda a, b: f"INSERT INTO k VALUES ({a}, 1), ({b}, 2)",
@@ -62,7 +62,7 @@ def statements(type_name: str, chance: random.Random) -> Iterator[str]:
 
 
 def answer_here(session: Session, statement: str) -> list[Any]:
-    """The tag and the rows, or the error."""
+    """Return the tag and the rows of a statement, or its error."""
     try:
         (result,) = execute(session, statement)
     except PostgresError as error:

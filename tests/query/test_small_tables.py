@@ -46,7 +46,7 @@ QUERIES = (
 
 @pytest.fixture
 def tables(spark_session: Session) -> Session:
-    """Tables with rows that were updated, deleted and moved."""
+    """Return a session with tables whose rows were updated, deleted and moved."""
     columns = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(TYPES, start=1))
     for statement in (
         "CREATE TYPE mood AS ENUM ('sad', 'happy')",

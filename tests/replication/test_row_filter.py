@@ -177,7 +177,11 @@ def analyzed(
 
 
 def golden_filters() -> list[tuple[str, str, str, str, int]]:
-    """Expression, SQLSTATE, text or message, detail, position of the filters that a server saw."""
+    """Return the filters that a server has accepted or refused.
+
+    Returns:
+        the expression, the SQLSTATE, the text or message, the DETAIL, and the position of each.
+    """
     lines = []
     for path in sorted(DATA.glob("*.tsv")):
         if path.stem == "user":

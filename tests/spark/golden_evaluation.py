@@ -33,7 +33,7 @@ class Golden:
 
 
 def golden_lines(topic: str) -> list[Golden]:
-    """The lines of data/TOPIC.tsv."""
+    """Return the lines of data/TOPIC.tsv."""
     return [
         Golden(topic, expression or "", tuple(result or "" for result in results))
         for expression, *results in _lines(topic)
@@ -42,7 +42,7 @@ def golden_lines(topic: str) -> list[Golden]:
 
 @cache
 def columns() -> tuple[Column, ...]:
-    """The columns of table et."""
+    """Return the columns of table et."""
     return tuple(
         Column(name, i, type_, int(typmod), builtin.types()[type_].collation)
         for i, (name, type_, typmod) in enumerate(_lines("columns"), start=1)
@@ -51,15 +51,15 @@ def columns() -> tuple[Column, ...]:
 
 
 def rows() -> list[list[str | None]]:
-    """The rows of table et, in canonical text."""
+    """Return the rows of table et, in canonical text."""
     return [list(row) for row in _lines("rows")]
 
 
 def analyzed(expression: str, context: ExprContext = ExprContext.CHECK) -> nodes.Expr:
-    """A typed expression over table et.
+    """Return a typed expression over table et.
 
     Raises:
-        PostgresError: it is not accepted, or not yet.
+        PostgresError: replctl refuses the expression, or does not support it yet.
     """
     statement = parse_statement(f"SELECT {expression}")
     assert isinstance(statement, ast.SelectStmt)

@@ -39,7 +39,7 @@ class Recorder:
         return self.rows(text)
 
     def provide_for(self, text: str) -> None:
-        """Do nothing."""
+        """Provide nothing: no statement reaches Spark."""
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -31,7 +31,7 @@ def lines(sql: str) -> list[str]:
 
 
 def _clauses(sql: str) -> Iterator[tuple[int, str]]:
-    """Each clause with the number of queries that it is in."""
+    """Yield each clause after the number of queries that contain it."""
     is_query: list[bool] = []  # of each open parenthesis
     clause = ""
     for token in _TOKEN.finditer(sql):
@@ -60,8 +60,10 @@ def _clauses(sql: str) -> Iterator[tuple[int, str]]:
 
 
 def _wrapped(depth: int, clause: str) -> Iterator[str]:
-    """A clause; a long one has its items on several lines, a long item its branches or
-    conditions."""
+    """Yield the lines of a clause.
+
+    A long clause has its items on several lines, and a long item its branches or conditions.
+    """
     indent = _INDENT * depth
     line = ""
     for item in _split(clause, _COMMA):
@@ -84,7 +86,7 @@ def _branches(indent: str, line: str) -> Iterator[str]:
 
 
 def _split(text: str, separator: re.Pattern[str]) -> Iterator[str]:
-    """Parts of a text, split where no parenthesis is open."""
+    """Yield the parts of a text, split where no parenthesis is open."""
     start, level = 0, 0
     for token in separator.finditer(text):
         level += {"(": 1, ")": -1}.get(token.group(), 0)

@@ -47,7 +47,7 @@ def sql_of(expr: nodes.Expr) -> SqlValue:
 
 
 def translated() -> list[tuple[Golden, nodes.Expr, str]]:
-    """All golden lines that are not refused, with their expression and its SQL."""
+    """Return the golden lines that are not refused, each with its expression and its SQL."""
     found = []
     for topic in TOPICS:
         for line in golden_lines(topic):
@@ -58,7 +58,7 @@ def translated() -> list[tuple[Golden, nodes.Expr, str]]:
 
 
 def simplified(line: Golden) -> nodes.Expr | None:
-    """The expression as it is evaluated; None if it fails already for what is constant in it."""
+    """Return the expression as it is evaluated; None if a constant part of it already fails."""
     expr = analyzed(line.expression)
     if len(set(line.results)) > 1 or not line.results[0].startswith("!"):
         return fold.simplified(expr)
