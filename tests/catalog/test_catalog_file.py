@@ -67,7 +67,7 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
         run(home, f"DROP TABLE a{number}; CREATE TABLE b{number} (x int PRIMARY KEY, y text)")
     crash_after(home, *tables("c", after))
     shutil.copy(backup, home / _CATALOG)
-    if not lost:  # the -wal has everything since
+    if not lost:  # the -wal has all changes after the backup
         assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [
             (str(before + after),)
         ]
@@ -81,7 +81,7 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
     assert stale == ((home / _CATALOG).read_bytes(), (home / _WAL).read_bytes())
     assert list((home / "tmp").iterdir()) == []
 
-    for name in (_WAL, f"{_CATALOG}-shm"):  # the HINT
+    for name in (_WAL, f"{_CATALOG}-shm"):  # as the HINT says
         assert f'"{home / name}"' in (error.hint or "")
         (home / name).unlink(missing_ok=True)
     with closing(open_cluster(home)) as cluster:
@@ -110,7 +110,7 @@ def test_what_a_crash_leaves_is_opened(tmp_path: Path) -> None:
     assert run(tmp_path, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("6",)]
     for path in tmp_path.glob(f"{_CATALOG}-*"):
         path.unlink()
-    for path in (tmp_path / "copy").glob(f"{_CATALOG}*"):  # all that belongs together
+    for path in (tmp_path / "copy").glob(f"{_CATALOG}*"):  # with its -wal and -shm
         shutil.copy(path, tmp_path / path.name)
     assert run(tmp_path, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("6",)]
 
@@ -144,7 +144,7 @@ def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
     list(execute(session, "CREATE TABLE b (x int)"))
     put_back(home, backup)  # type: ignore[operator]
     assert cluster.is_replaced
-    if put_back is _move:  # the -wal is still that of the other one, which is still written
+    if put_back is _move:  # the -wal belongs to the other file, which is in use
         with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
             open_cluster(home)
     with pytest.raises(CannotConnectNow) as caught:
@@ -205,7 +205,7 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
             deadline = time.monotonic() + 60
             while not list((home / "lock").glob("backend-*")) and time.monotonic() < deadline:
                 time.sleep(0.1)
-            time.sleep(5)  # it has begun its rounds
+            time.sleep(5)  # its rounds have begun
             assert watch.poll() is None
             run(home, "COMMENT ON TABLE lost IS 'in the -wal'")
             time.sleep(0.5)
@@ -226,7 +226,7 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
 
 
 def _pages(wal: bytes) -> dict[int, bytes]:
-    """Return the newest pages of a -wal with complete transactions, by their numbers."""
+    """Return the newest pages in the complete transactions of a -wal, by number."""
     size = int.from_bytes(wal[8:12], "big")
     found = {}
     for start in range(32, len(wal) - size - 23, size + 24):

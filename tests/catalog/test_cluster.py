@@ -99,7 +99,7 @@ def test_processes_make_a_cluster_together(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         said = sorted(pool.map(create, range(6)))
-    assert said == [""] * 5 + [f'NOTICE:  created cluster "{home}"\n']  # one has made it
+    assert said == [""] * 5 + [f'NOTICE:  created cluster "{home}"\n']  # only one has created it
     session = Session.connect(open_cluster(home), "postgres", "postgres")
     (result,) = execute(session, "SELECT count(*) FROM pg_class WHERE relname = 't'")
     assert list(map(tuple, result.rows)) == [("6",)]

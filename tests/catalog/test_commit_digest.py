@@ -22,7 +22,7 @@ from replctl.catalog.vacuum_horizon import Horizon, trim
 from replctl.execute import execute
 from replctl.session import Session
 
-_LATER = 2**60  # microseconds: no commit is kept for its time
+_LATER = 2**60  # microseconds: no commit is kept for its age
 
 
 def commits(cluster: Cluster, count: int) -> list[LogPosition]:
@@ -72,7 +72,7 @@ def test_positions_of_another_log_are_told_from_those_of_this_one(cluster: Clust
         assert not is_in_log(connection, LogPosition(second.lsn, first.digest))
         assert not is_in_log(connection, LogPosition(first.lsn, second.digest))
         assert not is_in_log(connection, LogPosition(first.lsn, "another"))
-        assert is_in_log(connection, LogPosition(first.lsn))  # nobody knows
+        assert is_in_log(connection, LogPosition(first.lsn))  # no digest to compare
         assert not is_in_log(connection, LogPosition(second.lsn + 1, second.digest))
         next_lsn(connection)
         assert is_in_log(connection, LogPosition(second.lsn + 1, second.digest))

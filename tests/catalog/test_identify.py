@@ -101,7 +101,7 @@ def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None
     assert "55000" not in written  # there is no Spark here
     list(execute(session, "DROP TABLE t"))
     list(execute(session, "VACUUM"))
-    assert lake.rows()  # of the original
+    assert lake.rows()  # the original still has them
     copy.close()
 
 
@@ -122,7 +122,7 @@ def test_the_command_says_what_a_copy_leaves_alone(psql: Psql, tmp_path: Path) -
     shutil.copytree(home, tmp_path / "moved")
     assert psql("cluster", "identify", "--moved", "--home", str(tmp_path / "moved")).exit_code == 0
     assert psql("--home", str(tmp_path / "moved"), "-XAtc", "SELECT 1").stdout == "1\n"
-    assert psql("-Xc", "SELECT 1").exit_code == 2  # the other one is given up
+    assert psql("-Xc", "SELECT 1").exit_code == 2  # the original is given up
     both = psql("cluster", "identify", "--moved", "--copied", "--home", str(tmp_path / "moved"))
     assert both.exit_code == 1
     nowhere = psql("cluster", "identify", "--home", str(tmp_path / "nowhere"))

@@ -124,7 +124,7 @@ def test_a_slot_is_inactive_since_its_last_release(
         publisher.slots.start_replication("s", "1/1", "s", ["p"])
         seen.append(_inactive_since(session))
         publisher.slots.end_replication("s", stays=True)
-        with monkeypatch.context() as ended:  # as `replctl sync` does, without a word
+        with monkeypatch.context() as ended:  # as `replctl sync` ends, without a message
             ended.setattr(cluster, "is_alive", lambda backend: False)
             seen.append(_inactive_since(session))
         publisher.slots.end_replication("s", stays=False)

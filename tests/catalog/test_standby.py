@@ -389,7 +389,7 @@ def test_one_standby_of_several_is_promoted(
     ],
 )
 def test_commands_that_are_killed(psql: Psql, tmp_path: Path, command: str, point: str) -> None:
-    """Wherever a process died, the repeated command ends, and nothing is lost."""
+    """Wherever a process is killed, the repeated command completes, and nothing is lost."""
     home = str(tmp_path / "standby")
     psql("-X", "-c", "CREATE TABLE t (a int)")
     for name in ("create", "sync", "promote"):
@@ -450,7 +450,7 @@ def _commit(location: str, version: int, metadata: str) -> None:
 
 
 def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Database) -> None:
-    """In the tables, t has one more whole transaction, and u has half of one."""
+    """The log of t has one more complete transaction, and the log of u has half of one."""
     primary.run("CREATE TABLE u (b int)")
     receive(standby.session.cluster)
     old, new = primary.session.cluster, standby.session.cluster

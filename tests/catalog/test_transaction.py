@@ -58,7 +58,7 @@ def test_one_deletion_of_rows_of_several_transactions(cluster: Cluster) -> None:
 
 
 def test_statements_send_few_statements_to_sqlite(cluster: Cluster) -> None:
-    """Each statement takes a short command about as long as 30 lines of Python."""
+    """A statement of SQLite costs a short command about as much time as 30 lines of Python."""
     sent: list[str] = []
     event.listen(cluster.engine, "before_cursor_execute", lambda *sql: sent.append(sql[2]))
     session = Session.connect(cluster, "postgres", "postgres")

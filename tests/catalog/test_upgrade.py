@@ -102,7 +102,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def use(home: Path, statement: str) -> None:
-    """Run a statement as this program does."""
+    """Run a statement with this revision of replctl."""
     with closing(open_cluster(home)) as cluster:
         list(execute(Session.connect(cluster, "postgres", "postgres"), statement))
 
@@ -125,7 +125,7 @@ def test_an_upgrade_keeps_a_copy_and_the_old_program_out(
     names = "SELECT relname FROM pg_class WHERE relkind = 'r' ORDER BY 1"
     assert rows(catalog, names) == [("new1",), ("old",)]
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert new_program.run(home, 2) == (0, "None", "")  # once is enough
+    assert new_program.run(home, 2) == (0, "None", "")  # no second upgrade
 
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
         open_cluster(home)
@@ -137,7 +137,7 @@ def test_an_upgrade_keeps_a_copy_and_the_old_program_out(
     )
     assert "newer replctl" in (caught.value.hint or "")
 
-    for path in home.glob("catalog.db-*"):  # back to the copy, and to the old program
+    for path in home.glob("catalog.db-*"):  # restore the copy for the old program
         path.unlink()
     shutil.copy(copy, catalog)
     use(home, "CREATE TABLE again (x int)")

@@ -1,10 +1,11 @@
-"""Processes that define, drop and query objects of one cluster at random, and whether what they
-were answered can be put in one order.
+"""Processes that change objects of one cluster at random, and a check of the answers.
 
-A name is there or not, as long as every statement about it either makes or drops it: CREATE
-succeeds where it is not there, DROP where it is, and each fails otherwise.  An order of all
-statements that respects which had ended before which began, and in which every answer is the right
-one, is looked for name by name, with Wing and Gong's search.
+The check looks for one order of all statements that explains every answer.  In this order, a
+statement that ended before another began comes first.
+
+CREATE must succeed if the name does not exist, and fail otherwise.  DROP must succeed if the name
+exists, and fail otherwise.  No other statement affects a name, so the check takes the names one by
+one, with Wing and Gong's search.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from replctl.errors import PostgresError
 from replctl.execute import execute
 from replctl.session import Session
 
-#: Kinds of objects that come and go by name: how one is made, and what the second CREATE and DROP
-#: are told.
+#: Kinds of objects: the rest of the CREATE statement, and the SQLSTATEs of a second CREATE and a
+#: second DROP.
 KINDS = {
     "TABLE": ("(id int PRIMARY KEY, v text, w int)", "42P07", "42P01"),
     "PUBLICATION": ("WITH (publish = 'insert, delete')", "42710", "42704"),
@@ -36,10 +37,10 @@ KINDS = {
     ),
 }
 NAMES = 3  # of each kind
-PAIRS = 3  # names of two tables that are made, and dropped, in one block
+PAIRS = 3  # pairs of tables; one transaction creates or drops both
 
-#: What may go wrong where others change the same objects: something is there, is not there, is
-#: in a publication, has something in it, or both wait for each other.
+#: SQLSTATEs to expect while others change the same objects: an object exists, does not exist, is in
+#: use, or has dependents, or two processes wait for each other.
 _EXPECTED = {
     *(state for kind in KINDS.values() for state in kind[1:]),
     "42701", "42703", "42704", "42710", "2BP01", "40P01", "55006",
@@ -63,10 +64,10 @@ class History:
 
     Attributes:
         events: its statements about names, in order.
-        numbers: what nextval() gave it.
-        own: tables that nobody else makes, and that it has not dropped.
+        numbers: the numbers that nextval() returned.
+        own: tables that only this process creates, and that it has not dropped.
         wrong: answers that no order explains, each with its statement.
-        statements: how many there were.
+        statements: the number of statements.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -77,7 +78,7 @@ class History:
 
 
 class Worker:
-    """One process's session, and what it does with it."""
+    """A process with a session, which runs random tasks."""
 
     def __init__(self, home: Path, number: int, seed: int) -> None:
         self._cluster = open_cluster(home)
@@ -147,7 +148,7 @@ class Worker:
                     f"DROP PUBLICATION IF EXISTS {name}",
                 )
             ),
-            also={"55000", "0A000", "22023"},  # FOR ALL TABLES, and lists next to schemas
+            also={"55000", "0A000", "22023"},  # FOR ALL TABLES, and lists with schemas
         )
 
     def _alter_table(self) -> None:
@@ -255,12 +256,16 @@ class Worker:
 
 
 def work(home: Path, number: int, seed: int, seconds: float) -> History:
-    """Return what one process does."""
+    """Run random tasks in one process, and return their history."""
     return Worker(home, number, seed).run(seconds)
 
 
 def unexplained(histories: list[History], there: set[str]) -> list[str]:
-    """Return the names whose events no order explains that ends with those in `there`."""
+    """Return the names whose events no order explains.
+
+    Args:
+        there: the names that exist at the end.
+    """
     by_name: dict[str, list[list[Event]]] = defaultdict(list)
     for history in histories:
         own: dict[str, list[Event]] = defaultdict(list)
@@ -272,7 +277,7 @@ def unexplained(histories: list[History], there: set[str]) -> list[str]:
 
 
 def _has_order(processes: list[list[Event]], is_there_at_end: bool) -> bool:
-    """Return whether there is one order of all events that explains their answers."""
+    """Return whether one order of all events explains their answers."""
     seen: set[tuple[tuple[int, ...], bool]] = set()
     todo = [((0,) * len(processes), False)]
     while todo:
@@ -290,7 +295,7 @@ def _has_order(processes: list[list[Event]], is_there_at_end: bool) -> bool:
                 return True
             continue
         for number, event in enumerate(following):
-            if event is None or event.start > min(ends):  # another had ended before it began
+            if event is None or event.start > min(ends):  # another had ended before
                 continue
             if event.succeeded == (event.is_create != exists):
                 after = event.is_create if event.succeeded else exists

@@ -154,7 +154,7 @@ def test_a_name_that_leads_elsewhere_stops_its_table(
     engine.run(f"DROP VIEW {schema.name}.t")
     assert "leads to nothing" in answer_of(later, "SELECT * FROM t")[1]
 
-    # Both ways of the hint
+    # Both remedies of the HINT
     source.run("ALTER TABLE public.t RESET (catalog_table)")
     assert target.sync() == []
     assert target.rows("SELECT id FROM t ORDER BY id") == [("1",), ("2",), ("3",)]
@@ -228,7 +228,7 @@ def test_tables_are_registered_in_the_catalogs_of_spark(
     changed = answer_of(target.session, "ALTER TABLE t RESET (catalog_table)")
     assert changed[0].endswith('"catalog_table" of a table that is registered cannot be changed')
 
-    # Only its own name goes with the table
+    # DROP TABLE removes only the table's own name
     target.run("DROP SUBSCRIPTION s")
     target.run("BEGIN; DROP TABLE t; ROLLBACK")
     assert _leads_to(schema, "copy") is not None

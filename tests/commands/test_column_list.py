@@ -181,7 +181,7 @@ def test_a_dump_has_the_list(psql: Psql, folder: Path) -> None:
 
 def test_a_dump_has_no_list_if_none_is_needed(psql: Psql, folder: Path) -> None:
     psql("-c", f"CREATE TABLE t USING delta LOCATION '{folder}'")
-    _commit(folder, 1, [*_FIELDS, _field("later", "long")])  # it is not entered yet
+    _commit(folder, 1, [*_FIELDS, _field("later", "long")])  # not in the commit log yet
     script = psql("dump", "-s").stdout
     assert f"CREATE TABLE public.t USING delta LOCATION '{folder}';\n" in script
     (folder / "_delta_log" / f"{1:020d}.json").write_text("no JSON")

@@ -1,4 +1,4 @@
-"""DDL has the answers of a PostgreSQL 17 server (data/*.out), without Spark."""
+"""DDL has the same answers as on a PostgreSQL 17 server (data/*.out), without Spark."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def prepared(
     name = request.param
     cluster = open_cluster(tmp_path_factory.mktemp(name) / "cluster")
     session = Session.connect(cluster, "postgres", "postgres")
-    # Each statement is rolled back; without Spark, rows that were written could not be removed
+    # The test rolls each statement back.  Without Spark, it could not remove written rows
     list(execute(session, "SET replctl.small_table_rows = 0"))
     setup, _statements = read_script(name)
     for statement in setup:

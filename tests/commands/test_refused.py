@@ -57,7 +57,7 @@ def test_a_collation_of_a_user_is_no_regcollation(session: Session) -> None:
 def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
     session: Session, sent: str, *, is_refused: bool
 ) -> None:
-    """replctl decodes it as DELETE and INSERT.  A publication of only UPDATE would not send
+    """replctl decodes the UPDATE as DELETE and INSERT.  A publication of only UPDATE would not send
     these."""
     for statement in (
         "create table t (a int, b float8)",
@@ -95,7 +95,7 @@ def test_a_volatile_update_without_a_key_is_sent_as_a_whole(
 def test_calls_of_the_session_that_are_not_exact_are_refused(
     session: Session, statement: str, message: str
 ) -> None:
-    """Spark would run such queries, and does not know the session.  replctl refuses them first."""
+    """replctl refuses such queries before it calls Spark, which does not know the session."""
     list(execute(session, "create table t (a bigint)"))
     list(execute(session, "create sequence s"))
     with pytest.raises(FeatureNotSupported, match=message):

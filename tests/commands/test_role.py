@@ -1,5 +1,5 @@
-"""Roles, as far as a script of one session cannot test them: logins, names of databases, and
-catalogs with secrets."""
+"""Roles in ways that a script of one session cannot test: logins, names of databases, and catalogs
+with secrets."""
 
 from __future__ import annotations
 

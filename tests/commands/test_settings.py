@@ -61,7 +61,7 @@ def test_alter_system_is_for_those_who_connect_later(cluster: Cluster) -> None:
     assert answer_of(second, source)[0] == "| 1536 | configuration file | 1536"
     assert answer_of(first, "select pg_reload_conf()")[0] == "| t"
     assert shown(first, "max_slot_wal_keep_size") == "1536MB"
-    assert shown(first, "max_replication_slots") == "10"  # that takes a new connection
+    assert shown(first, "max_replication_slots") == "10"  # a change needs a new connection
     answer_of(second, "alter system reset max_slot_wal_keep_size")
     assert shown(connect(cluster), "max_slot_wal_keep_size") == "-1"
     answer_of(second, "alter system reset all")

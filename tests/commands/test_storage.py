@@ -150,7 +150,7 @@ def test_a_table_lies_in_no_other_directory(session: Session, tmp_path: Path) ->
 
 
 class _Engine:
-    """A stand-in for Spark: it finds no rows that violate a constraint, or one."""
+    """A stand-in for Spark, which finds no row or one row that violates a constraint."""
 
     def __init__(self, *rows: list[str | None]) -> None:
         self.rows = list(rows)
@@ -171,7 +171,10 @@ def _set_properties(
 
 
 def _with_engine(session: Session, engine: _Engine) -> list[str]:
-    """Use an engine that reads all tables from now on, and return the later reports."""
+    """Let an engine read all tables, and return the list of notices.
+
+    Later notices of the session are added to the list.
+    """
     _run(session, "set replctl.small_table_rows = 0")
     session.engine = lambda: cast(Any, engine)
     told: list[str] = []
@@ -220,7 +223,7 @@ def test_an_adoption_only_reads(session: Session, tmp_path: Path) -> None:
     engine = _Engine()
     told = _with_engine(session, engine)
     _run(session, f"create table t (primary key (id)) using delta location '{location}'")
-    assert engine.looked == 1  # for NULLs and duplicates at once
+    assert engine.looked == 1  # one query finds NULLs and duplicates
     _run(session, "create publication p for table t")
     assert told == []
     _run(session, "drop table t")
@@ -291,7 +294,7 @@ def test_the_owner_switches_the_change_feed_on(
         f'NOTICE: property "minWriterVersion" {changed} 2 to 4',
     ]
     told.clear()
-    _run(session, "alter table t set (delta.enablechangedatafeed)")  # it is on
+    _run(session, "alter table t set (delta.enablechangedatafeed)")  # already on
     assert (told, DeltaTable(location).version()) == ([], 1)
     _run(session, "alter table t set (delta.enableChangeDataFeed = off)")
     assert told == [f'NOTICE: property "delta.enableChangeDataFeed" {changed} true to false']

@@ -1,5 +1,5 @@
-"""The databases template1 and template0: who may connect, and the changes that a session may make
-there."""
+"""The databases template1 and template0: the roles that may connect, and the changes that a session
+may make in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary relations are dropped when their session ends, in every kind of end."""
+"""Temporary relations are dropped when their session ends, however it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sessions that wait for each other have the results of one session after the other."""
+"""Two sessions that wait for each other have the same results as one session after the other."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SETUP = (
     " PARTITION BY RANGE (a); CREATE SEQUENCE seq"
 )
 
-#: What an open block has done, what another session says, and its answer after COMMIT (None: it
-#: succeeds); after ROLLBACK it succeeds.
+#: A statement of an open transaction, a statement of another session, and the error of the latter
+#: after COMMIT (None: it succeeds).  After ROLLBACK it succeeds.
 _CASES = [
     ("CREATE TABLE made (a int)", "CREATE TABLE made (b int)", 'relation "made" already exists'),
     ("DROP TABLE t", "CREATE PUBLICATION new FOR TABLE t", 'relation "t" does not exist'),

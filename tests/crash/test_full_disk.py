@@ -41,12 +41,12 @@ class SmallDisk:
         (self.path / "filler").unlink()
 
     def files(self) -> set[Path]:
-        """Return all files of tables."""
+        """Return all files except the filler."""
         return {path for path in self.path.rglob("*") if path.is_file()} - {self.path / "filler"}
 
 
 class Disk(SmallDisk):
-    """A small disk with a cluster on it, where table t is, and u for small statements."""
+    """A small disk with a cluster, which has table t, and table u for small statements."""
 
     def __init__(self, path: Path, cluster: Cluster, engine: Engine) -> None:
         super().__init__(path)
@@ -62,7 +62,7 @@ class Disk(SmallDisk):
         assert self.database.rows("select count(*) from u") == [(str(self._small + 1),)]
 
     def stray_files(self) -> set[str]:
-        """Return the data files that no log names, and unfinished files of logs."""
+        """Return the data files that no log names, and the unfinished files of logs."""
         files = [path for path in (self.path / "home/base").rglob("*") if path.is_file()]
         logs = [path for path in files if path.parent.name == "_delta_log"]
         named = set(re.findall(r"(?:part|cdc)-[\w.-]+\.parquet", "".join(map(_text, logs))))

@@ -48,7 +48,7 @@ _ROWS_OF_PARTED = "SELECT * FROM parted ORDER BY id"
 
 @dataclass
 class Command:
-    """The command as a process of its own."""
+    """The command with a cluster and the address of a Spark server."""
 
     home: Path
     remote: str
@@ -172,7 +172,7 @@ def test_a_copy_into_a_table_with_rows_survives(
     published = command.rows_of_parted("test_pub")
     for point in points:
         assert command.sync(kill_at=f"tablesync.{point}") == -signal.SIGKILL, point
-        # No query sees the written leaf before the other leaf is written
+        # No query sees the written partition before the other partition is written
         is_there = point == "after-finishedcopy"
         halfway = command.rows_of_parted("test_sub")
         assert halfway == (published if is_there else "1|own\n99|own\n"), point
@@ -241,8 +241,8 @@ def test_versions_that_are_compared_together_survive(command: Command, tmp_path:
 
 
 def test_a_reconcile_by_itself_survives(command: Command, tmp_path: Path) -> None:
-    """resync = auto: the published table is replaced outside its chain of versions, at first and
-    after each kill, and changes come before and after that."""
+    """The subscription has resync = auto.  The test replaces the published table at first and after
+    some kills, so that the chain of its versions breaks.  Changes come before and after that."""
     place, backup = tmp_path / "t", tmp_path / "backup"
     ids = pa.array(range(1, 41), pa.int32())
     write_deltalake(str(place), pa.table({"id": ids, "v": ["old"] * 40}))
@@ -264,13 +264,13 @@ def test_a_reconcile_by_itself_survives(command: Command, tmp_path: Path) -> Non
     )
     assert command.sync() == 0
     shutil.copytree(place, backup)
-    # A batch that is written in part continues without the table
+    # A partly written batch continues without the table
     DeltaTable(str(place)).update(updates={"v": "'half'"}, predicate="id IN (3, 30)")
     assert command.sync(kill_at="apply.after-first-table") == -signal.SIGKILL
     # test_a_copy_survives kills the points that all copies share
     parts = ("after-snapshot", "after-copy", "before-finishedcopy", "before-ready")
     for number, point in enumerate([*_points("resync"), *(f"tablesync.{part}" for part in parts)]):
-        if number in (0, 2, 3):  # what a copy has read before is gone
+        if number in (0, 2, 3):  # the files of earlier copies are gone
             shutil.rmtree(place)
             shutil.copytree(backup, place)
         table = DeltaTable(str(place))
@@ -313,7 +313,7 @@ def test_a_statement_is_done_as_a_whole_or_not_at_all(command: Command) -> None:
 
 
 def test_few_rows_are_written_as_a_whole_or_not_at_all(command: Command) -> None:
-    """replctl writes them without Spark.  A statement with one commit is complete after the
+    """replctl writes few rows without Spark.  A statement with one commit is complete after the
     commit."""
     before = command.answers("test_pub")
     touch = "INSERT INTO {0} VALUES (-1, 'new');\nDELETE FROM {0} WHERE {1} = -1;\n"

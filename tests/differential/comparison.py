@@ -32,8 +32,12 @@ _ENVIRONMENT = BuiltinEnvironment()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference of the two sides.  `what` is text, check or the way of evaluation, and `row` is
-    the number of the row."""
+    """A difference between replctl and the server.
+
+    Attributes:
+        what: filter, check, or the way of evaluation.
+        row: the number of the row.
+    """
 
     what: str
     expression: str
@@ -97,7 +101,7 @@ def _said(error: PostgresError, start: int) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An expression that both accept, with the server's value or SQLSTATE for each row."""
+    """An expression that both sides accept, with the server's value or SQLSTATE for each row."""
 
     expression: str
     expr: nodes.Expr
@@ -106,12 +110,12 @@ class Evaluated:
 
 @dataclass
 class Comparison:
-    """A run over one table: what was found, and how much was looked at."""
+    """A run over one table, with the differences and the numbers of compared expressions."""
 
     server: Server
     rows: list[list[str | None]]
     differences: list[Difference] = field(default_factory=list)
-    #: The reasons why replctl accepts an expression, but does not evaluate it, by expression.
+    #: The expressions that replctl accepts but does not evaluate, and the reasons.
     refused: dict[str, str] = field(default_factory=dict)
     compared: int = 0
     evaluated: int = 0
@@ -168,7 +172,7 @@ class Comparison:
     def _value_in_python(self, item: Evaluated) -> None:
         try:
             function = _function(item.expr)
-        except FeatureNotSupported:  # it is Spark's own
+        except FeatureNotSupported:  # only Spark can evaluate it
             return
         for number, (row, expected) in enumerate(
             zip(self._values, item.results, strict=True), start=1
@@ -201,7 +205,7 @@ def _result(function: Callable[[list[Any]], Any], row: list[Any], type_: str) ->
         return "NULL" if value is None else f"={text.render(type_, value)}"
     except PostgresError as error:
         return f"!{error.sqlstate}"
-    except Exception as error:  # a difference as well
+    except Exception as error:  # also a difference
         return f"!{error!r}"
 
 

@@ -16,12 +16,12 @@ _TOGETHER = (
 
 
 def drawn_table(number: int) -> list[list[str | None]]:
-    """Return rows, the same for each number of the seed."""
+    """Return rows.  The same number gives the same rows."""
     return list(_drawn(tables(), 3, number)[-1])  # the first example is the simplest one
 
 
 def drawn_expressions(count: int, number: int) -> list[str]:
-    """Return `count` different expressions, the same for each number of the seed."""
+    """Return `count` different expressions.  The same number gives the same expressions."""
     lists = st.lists(expressions(), min_size=_TOGETHER, max_size=_TOGETHER, unique=True)
     examples = _drawn(lists, 2 * count // _TOGETHER, number)
     return list(dict.fromkeys(item for example in examples for item in example))[:count]

@@ -33,7 +33,7 @@ _LEFT_OUT = re.compile(
     r"|pg_encoding_max_length|bit|xml_.*|similar_escape|power|pow|dpow|numeric_power|exp"
     r"|numeric_exp|any_value_transfn|bitshift.*"
 )
-#: Powers grow: there are forms for them below.
+#: Powers can be huge: they have forms of their own below.
 _POWER = "^"
 
 #: Result, and a template in which {type} stands for an operand of a type.
@@ -217,7 +217,7 @@ bool {T} < ALL ({_T})
 bool {_T} && {_T}
 bool {_T} @> ARRAY[{T}]
 """
-#: Texts that stand for <words> of templates.
+#: Texts that replace <words> in templates.
 WORDS = {
     "field": "year month day hour minute second microseconds milliseconds dow isodow doy week"
     " isoyear quarter century decade millennium epoch julian timezone foo".split(),
@@ -296,7 +296,7 @@ def _functions() -> Iterator[Form]:
             ):
                 continue
             if item.argument_types[:1] == (item.result,) and name in builtin.types():
-                continue  # a length coercion: what casts with a modifier call
+                continue  # a length coercion: casts with a modifier call it
             call = f'"{name}"' if builtin.keywords().get(name, "U")[0] in "RTC" else name
             for *types, result in _concrete((*item.argument_types, item.result)):
                 yield Form(f"{call}({', '.join(['{}'] * len(types))})", tuple(types), result)
@@ -347,7 +347,7 @@ _RANGES = {"int4range": "int4", "numrange": "numeric", "daterange": "date", "tsr
 
 
 def _concrete(types: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Return a signature with types instead of polymorphic ones."""
+    """Yield the signatures with concrete types instead of polymorphic ones."""
     if not any(name.startswith("any") for name in types):
         yield types
         return

@@ -12,7 +12,7 @@ from replctl.types import builtin
 from .values import ARRAY_ELEMENTS, value_texts
 
 TABLE = "dt"
-#: Name, type as declared, and the type's name in the catalog, of each column but the key.
+#: Name, declared type, and the type's name in the catalog, of each column except the key.
 COLUMNS: list[tuple[str, str, str]] = [
     ("b", "boolean", "bool"),
     ("i2", "smallint", "int2"),

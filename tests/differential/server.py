@@ -51,9 +51,9 @@ BEGIN
 END $$
 """
 _CURRENT = 17
-#: What a server before 17 does otherwise: forms of numbers, infinite intervals, errors of
-#: intervals, scales of powers, zones of date_trunc, letters beyond ASCII, keywords, what is in a
-#: range that is constant.
+#: Expressions with other results before PostgreSQL 17: forms of numbers, infinite intervals, errors
+#: of intervals, scales of powers, zones of date_trunc, letters beyond ASCII, keywords, and tests of
+#: constant ranges.
 _CHANGED = re.compile(
     r"\b0[xob]|\d_\d|\d\.\W|infinity|interval|\biv\b|age|justify|date_bin|date_trunc"
     r"|\^|pow|exp|sqrt|\bln|log|upper|lower|initcap|ilike|iclike|icnlike|regex|~|collate|normal"
@@ -69,8 +69,8 @@ class Verdict:
     """The answer about an expression: its printed text, or an error.
 
     Attributes:
-        text: what pg_get_expr prints, or the message.
-        position: of the error, counted from the expression's begin, from 0; -1 if it has none.
+        text: the output of pg_get_expr, or the message.
+        position: of the error in the expression, counted from 0; -1 if it has none.
     """
 
     sqlstate: str
@@ -99,7 +99,7 @@ class Server:
         return self._connection.info.server_version // 10000
 
     def is_comparable(self, expression: str) -> bool:
-        """Return whether the server's version has all that an expression uses, as 17 has it."""
+        """Return whether the server must give the same results as PostgreSQL 17."""
         if self.version >= _CURRENT:
             return True
         words = set(re.findall(r"\w+", expression))

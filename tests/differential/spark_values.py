@@ -28,7 +28,7 @@ class _Translated:
     sql: str
 
     def keys(self, *, failing: bool) -> list[int]:
-        """Return the numbers of the rows for which the server has an error, or does not."""
+        """Return the numbers of the rows for which the server has an error, or has none."""
         return [
             number
             for number, result in enumerate(self.item.results, start=1)
@@ -63,7 +63,7 @@ class SparkValues:
     def _compare_batch(self, batch: Sequence[_Translated]) -> None:
         try:
             values = self._values(batch, is_guarded=False)
-        except PostgresError:  # somewhere Spark fails and the server does not
+        except PostgresError:  # Spark fails for a row, and the server does not
             try:
                 values = self._values(batch, is_guarded=True)
             except PostgresError as error:  # not an error of a row: the job itself fails

@@ -1,4 +1,4 @@
-"""The database that setup.sql and setup_user.sql make, as an environment of expressions."""
+"""The database that setup.sql and setup_user.sql create, as an environment of expressions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = "replctl_expr_golden"
 
 @dataclass(frozen=True)
 class Golden:
-    """A line of data/*.tsv: what the server made of an expression in a context."""
+    """A line of data/*.tsv: the server's answer to an expression in a context."""
 
     context: str
     expression: str
@@ -113,7 +113,7 @@ class GoldenDatabase(BuiltinEnvironment):
         self._relations: dict[str, int] = {}
         self._last_oid = FIRST_USER_OID + 100
 
-    # -- what setup_user.sql makes
+    # -- the objects of setup_user.sql
 
     def add_type(
         self,
