@@ -28,7 +28,7 @@ def _script() -> str:
     lines = [f"create table {table} (a int);"]
     for place, name in enumerate(FILES):
         value = quote_string(f"x{name}")
-        if "\n" not in name and "\r" not in name:  # a line is all that \copy has
+        if "\n" not in name and "\r" not in name:  # \copy takes only one line
             lines.append(f"\\copy (select {value}) to {quote_string(name)}".replace("\n", ""))
             lines.append(f"\\copy {table} from {quote_string(name)}")
         file = _of_meta_command(f"out {name}")

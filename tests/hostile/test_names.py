@@ -1,4 +1,4 @@
-"""Hostile names, labels, defaults, filters and comments have the answers of a server."""
+"""Hostile names, labels, defaults, filters and comments have the same answers as on a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from server_answers import Server, database
 from replctl.session import Session
 from replctl.types.quote import quote_literal
 
-#: <name> is the text as a name, <text> as a string, <e> as an escaped one, and <raw> as it is.
+#: <name> is the text as a name, <text> as a string, <e> as an escape string, <raw> without quotes.
 RELATIONS = """
 create table <name> (id int primary key, <name> text default <text> check (<name> <> <text>))
 select oid::regclass, relname, pg_table_is_visible(oid), to_regclass(quote_ident(relname)) = oid
@@ -55,7 +55,7 @@ drop table <name>.<name>
 drop schema <name>
 drop table <name>
 """
-#: What errors and notices call objects.
+#: Statements whose errors and notices describe objects.
 DESCRIBED = """
 create role "R r"
 create table "T t" ("C c" int primary key constraint "K k" check ("C c" > 0), d int default 1)

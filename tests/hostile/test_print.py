@@ -1,4 +1,4 @@
-"""psql prints hostile variables and tables in the same way."""
+"""replctl prints hostile variables and tables in the same way as psql."""
 
 from __future__ import annotations
 

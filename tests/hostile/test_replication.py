@@ -88,7 +88,7 @@ def test_hostile_texts_arrive(databases: tuple[Database, Database], tmp_path: Pa
     found = publisher.rows(f"SELECT k, v, d FROM {KEYED} WHERE v IN ({listed(TEXTS)}) ORDER BY id")
     assert found == [(text, text, default) for text in TEXTS]
 
-    # Every row passes one filter or the other, except for the first; `d` is the subscriber's own
+    # Every row except the first passes a filter.  The publication omits column `d`
     publication = quote_identifier(_LONG_NAMES[5])
     filtered = " OR ".join(f"k = {quote_string(text)}" for text in TEXTS[1:])
     publisher.run(

@@ -40,10 +40,10 @@ def _date_commits(lake: Lake, days: Sequence[float], now: float) -> None:
 @pytest.mark.parametrize(
     ("days", "kept"),
     [
-        # All are old but the last one
+        # All clocks are right
         ((-40, -30, -20, -10, -1), 5),
         ((-40, -30, -20, -3, -1), 4),
-        # A clock was a year ahead: the commits before and after a commit show its time
+        # A clock was a year ahead: the commits before and after a commit show the right time
         ((-40, 365, -20, -10, -1), 5),
         ((365, -30, -20, -10, -1), 5),
         ((365, 364, 363, -10, -1), 5),
@@ -51,7 +51,7 @@ def _date_commits(lake: Lake, days: Sequence[float], now: float) -> None:
         ((-40, -30, -20, -10, 365), 5),
         ((-40, -30, -3, 365, -1), 3),
         ((365, 365, 365, 365, 365), 1),
-        # A clock was behind: earlier commits do not become older by this
+        # A clock was behind: this does not make earlier commits older
         ((-5, -4, -3, -20000, -1), 1),
         ((-5, 365, -20000, -20000, -1), 1),
     ],
@@ -59,10 +59,11 @@ def _date_commits(lake: Lake, days: Sequence[float], now: float) -> None:
 def test_a_wrong_clock_decides_only_for_its_own_commit(
     lake: Lake, days: Sequence[float], kept: int
 ) -> None:
-    """
+    """A wrong clock does not change the age of other commits.
+
     Args:
-        days: of five commits, the first of which is the table's second version.
-        kept: the oldest of them, counted from 1, that is younger than a week.
+        days: the dates of five commits, in days from now.  The first is the table's second version.
+        kept: the oldest of them that is younger than a week, counted from 1.
     """
     lake.update(5)
     now = time.time()

@@ -132,7 +132,7 @@ def _change_columns(lake: Lake, *fields: dict[str, Any], enters: bool = True) ->
 
 
 def _clean_log(lake: Lake, first: int) -> None:
-    """Write a checkpoint of the newest version, and remove the commits before one."""
+    """Write a checkpoint of the newest version, and remove the commits before version `first`."""
     DeltaTable(lake.location).create_checkpoint()
     for version in range(first):
         Path(lake.location, "_delta_log", f"{version:020d}.json").unlink()
@@ -244,8 +244,8 @@ def test_columns_that_were_renamed_in_versions_that_were_cleaned(lake: Lake, kep
 def test_what_is_undone_is_written_by_the_newest_names(
     lake: Lake, fields: list[dict[str, Any]], name: str | None, *, enters: bool
 ) -> None:
-    """Other programs changed columns after the versions to undo, and the versions may be entered or
-    not."""
+    """Another program changes columns after the version to undo.  The commit log has the change, or
+    not yet."""
     changed = _change_columns(lake, *fields, enters=enters)
     undone = changed - 1
     column = written_source(_relation(lake), undone, [undone]).column(2)

@@ -34,7 +34,7 @@ _KEPT = "CREATE PUBLICATION kept FOR TABLE t (id, v, n)"
 
 
 class Adopted:
-    """Table t (id, v, n) of an owner, adopted; its schema is changed in Delta's log alone."""
+    """The adopted table t (id, v, n), whose schema another program changes in Delta's log."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session, self.folder = session, folder
@@ -91,7 +91,8 @@ class Adopted:
             return load_relations(catalog, [oid])[oid]
 
     def failure(self) -> DecodingFailure | None:
-        """Return what stops the subscriptions to all publications at the newest version."""
+        """Return the error that stops the subscriptions to all publications at the newest
+        version."""
         with self.session.read() as catalog:
             relation = self.relation()
             published = PublicationSet(catalog, list_publications(catalog)).changes_of(relation)
@@ -273,7 +274,7 @@ def test_columns_that_cannot_be_written(
 
 def test_a_slot_is_read_again_after_its_hint(adopted: Adopted) -> None:
     adopted.run("SELECT pg_create_logical_replication_slot('slot', 'test_decoding')")
-    adopted.run("CREATE INDEX ON t (n)")  # so that the column stays in the relation
+    adopted.run("CREATE INDEX ON t (n)")  # keeps the column in the relation
     adopted.change(_ID, _V)
     adopted.append()
     listed = "SELECT count(*) FROM pg_logical_slot_get_changes('slot', NULL, NULL)"

@@ -175,7 +175,7 @@ def test_a_mark_of_an_unknown_nonce_stops_its_table(lake: Lake) -> None:
     lake.run("select replctl_accept_commits('public.t')")
     assert lake.enter() > end
     assert own_versions(lake) == set()
-    write(lake, sign(lake, CommitMark("another", 1, 901)))  # it was accepted for once
+    write(lake, sign(lake, CommitMark("another", 1, 901)))  # it was accepted only once
     with pytest.raises(ObjectNotInPrerequisiteState), reading(lake) as (catalog, table):
         commit_log.enter_versions(catalog, lake.session.cluster, table)
 
@@ -195,11 +195,11 @@ def test_a_restored_catalog_takes_whole_commits_and_undoes_others(lake: Lake) ->
     half = write(lake, sign(lake, CommitMark("two", 1, 6_000_000)))
     assert accept_restored_catalog(lake.session.cluster) == FoundInStorage(entered=0, undone=1)
     assert own_versions(lake) == {whole, half}
-    assert decoded_versions(lake) == [whole]  # who uses the table next undoes the other
+    assert decoded_versions(lake) == [whole]  # the next user of the table undoes half
 
 
 def test_a_late_commit_of_an_ended_transaction_is_known(lake: Lake) -> None:
-    """Spark may end a write after its client was killed, and the statement was undone."""
+    """Spark may finish a write after its client was killed and replctl has undone the statement."""
     with reading(lake) as (catalog, _relation):
         insert_intent(catalog.connection, 900, Intent(lake.oid, 0, is_whole=False))
     late = write(lake, sign(lake, CommitMark(nonce_of(lake, 900), 1, 900)))
@@ -229,7 +229,7 @@ def test_others_commits_within_a_transaction_are_decoded_where_they_are(
     before = write(lake, None)
     first = write(lake, sign(lake, CommitMark(nonce, 1, xid)))
     within = write(lake, None)
-    assert decoded_versions(lake) == [before]  # and nothing behind what is in progress
+    assert decoded_versions(lake) == [before]  # nothing after the open transaction
     with reading(lake) as (catalog, table):
         commit_log.enter_versions(catalog, lake.session.cluster, table, own_xid=xid)
     last = write(lake, sign(lake, CommitMark(nonce, 2, xid)))

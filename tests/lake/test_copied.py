@@ -79,7 +79,7 @@ def location(cluster: Cluster) -> str:
 
 
 def write(lake: Lake, relid: int, place: str, *, is_entered: bool) -> int:
-    """Commit to a table as a transaction of replctl in progress, and return its number."""
+    """Commit to a table as an unfinished transaction of replctl does, and return its number."""
     cluster = lake.session.cluster
     with cluster.write(lake.session.database_oid) as catalog:
         xid = catalog.xid

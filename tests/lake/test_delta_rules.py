@@ -1,5 +1,7 @@
 """replctl reads the rules in the metadata of a Delta table, and checks them before a write.
-Without Spark, as far as the rules need no row."""
+
+Tests of rules that need no row run without Spark.
+"""
 
 from __future__ import annotations
 

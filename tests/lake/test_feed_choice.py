@@ -50,7 +50,7 @@ def chosen_feeds(relation: Relation, versions: list[FeedVersion]) -> tuple[FeedV
 
 
 def _compared(lake: Lake) -> dict[int, bool]:
-    """Return for each version whether replctl compares it, from the commit log."""
+    """Return for each version in the commit log whether replctl compares it."""
     end = lake.enter()
     with lake.session.read() as catalog:
         entries = entries_between(catalog, 0, end)
@@ -63,7 +63,7 @@ def test_a_feed_is_there_as_long_as_it_is_switched_on(lake: Lake) -> None:
     _append(lake, _rows(5))
     _append(lake, _rows(6))
     assert _compared(lake) == {0: False, 1: False, 3: True, 4: True}
-    _append(lake, _rows(7))  # its metadata is found in the log before
+    _append(lake, _rows(7))  # an earlier commit has its metadata
     _switch(lake, on=True)
     _append(lake, _rows(8))
     assert _compared(lake) == {0: False, 1: False, 3: True, 4: True, 5: True, 7: False}

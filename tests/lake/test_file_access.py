@@ -172,7 +172,8 @@ def test_copy_asks_for_the_owner_too(adopted: Session, tmp_path: Path) -> None:
 
 
 def test_publishing_reads_the_files(adopted: Session) -> None:
-    list(execute(adopted, "SET replctl.small_table_rows = 0"))  # else a copy sends rows to Spark
+    # Otherwise a copy sends rows to Spark
+    list(execute(adopted, "SET replctl.small_table_rows = 0"))
     publisher = LakePublisher(adopted)
     snapshot = publisher.tables.snapshot(RelationName("public", "t"))
     with publisher.tables.copy(["p"], RelationName("public", "t"), snapshot):

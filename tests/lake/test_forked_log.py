@@ -75,14 +75,14 @@ class Pair:
         shutil.copy(self._backups / home.name / "catalog.db", home / "catalog.db")
 
     def error(self) -> PostgresError | None:
-        """Return what stops the subscription in a sync, in which no row changes."""
+        """Return the error that stops the subscription in a sync, in which no row changes."""
         with self.session(self.subscriber) as session:
             failures = sync(session)
         assert len(failures) <= 1
         return failures[0].error if failures else None
 
     def put_states(self, name: str | None = None, **fields: object) -> None:
-        """Change the recorded state of the subscription's tables, of all or of one."""
+        """Change the recorded state of the subscription's tables, or of one of them."""
         with self.session(self.subscriber) as session, session.write() as catalog:
             for member in subscription_relations(catalog, self._found(session).oid):
                 known = session.environment(catalog).relation_oid(None, name) if name else None
@@ -144,7 +144,7 @@ def test_a_publisher_that_was_put_back_stops_the_subscription(pair: Pair, count:
     assert what in error.message
     assert "restored from a backup" in (error.detail or "")
     assert error.hint == _REFRESH
-    assert pair.error() is not None  # again, until somebody follows the HINT
+    assert pair.error() is not None  # the error remains until somebody follows the HINT
 
     pair.run(pair.subscriber, _REFRESH)
     assert {member.state for member in pair.states()} == {RelState.INIT}
@@ -240,7 +240,7 @@ def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:
 
 
 def test_tables_that_the_backup_does_not_publish_leave_the_subscription(pair: Pair) -> None:
-    """The publications are also those of an earlier time."""
+    """The backup also has earlier publications."""
     pair.run(pair.publisher, "ALTER PUBLICATION p DROP TABLE u")
     pair.back_up(pair.publisher)
     pair.run(pair.publisher, "ALTER PUBLICATION p ADD TABLE u")
@@ -347,8 +347,8 @@ def test_a_subscriber_that_was_put_back_stops(pair: Pair, *, has_moved: bool) ->
 
 
 def test_what_users_set_is_believed(pair: Pair) -> None:
-    """pg_replication_slot_advance() and pg_replication_origin_advance() skip changes, or repeat
-    them, as users want it."""
+    """Users skip or repeat changes with pg_replication_slot_advance() and
+    pg_replication_origin_advance()."""
     assert pair.error() is None
     pair.commit(4)
     end = pair.position().lsn

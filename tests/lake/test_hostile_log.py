@@ -142,7 +142,7 @@ _DAMAGES: list[Callable[[Lake], None]] = [
 def check_broken(lake: Lake) -> None:
     """Check that only work that needs the table stops, and that the table can be dropped."""
     session = lake.session
-    session.engine = mock.Mock()  # what reaches it is too late
+    session.engine = mock.Mock()  # replctl must refuse before it calls Spark
     sqlstate = check_told(lake, ["XX001", "58030", "58P01", "55000", "0A000", "42501"])
     for statement in ("insert into t values (9, 'x')", "delete from t", "vacuum t"):
         answer = answer_of(session, statement)
@@ -184,7 +184,7 @@ def check_told(lake: Lake, sqlstates: Collection[str]) -> str:
 
 
 def test_a_broken_commit_is_told(lake: Lake) -> None:
-    lake.session.engine = mock.Mock()  # what reaches it is too late
+    lake.session.engine = mock.Mock()  # replctl must refuse before it calls Spark
     for name, content in _BROKEN.items():
         append(lake, content)
         try:

@@ -24,7 +24,7 @@ from replctl.lake.target_check import TargetCheck
 
 
 def identify(lake: Lake) -> list[str]:
-    """Return what the command prints."""
+    """Return the lines that the command prints."""
     home = str(lake.session.cluster.path)
     command = [sys.executable, "-m", "replctl", "cluster", "identify", "--restored", "--home", home]
     said = subprocess.run(command, capture_output=True, check=True, text=True)
@@ -138,7 +138,7 @@ def test_a_directory_that_is_put_back_is_found_then(lake: Lake, tmp_path: Path) 
 
 
 def test_transactions_that_are_to_be_undone_are_undone_together(lake: Lake) -> None:
-    """Each may have written again what the others have written."""
+    """Each of them may have rewritten rows of the others."""
     lake.update()
     for version in (2, 3, 4):
         _half_done(lake, version)

@@ -114,7 +114,7 @@ def test_the_space_where_a_table_is_going_to_be(tmp_path: Path) -> None:
     assert there is not None
     assert later is not None
     assert abs(there - later) < 1 << 30
-    assert free_space._free(Path("/proc")) is None  # has no blocks
+    assert free_space._free(Path("/proc")) is None  # /proc has no blocks
 
 
 def test_a_commit_of_another_program_is_noticed_at_once(lake: Lake) -> None:
@@ -210,7 +210,7 @@ def test_a_table_that_is_rolled_back_leaves_its_location(
         query = "select location from storage_table where relid <> ?"
         left = list(connection.exec_driver_sql(query, (lake.oid,)).scalars())
     assert all(location.startswith("base/") for location in left)
-    assert len(left) == is_begun  # VACUUM removes what is in base/
+    assert len(left) == is_begun  # VACUUM removes tables in base/
     lake.run("vacuum")
     with lake.session.cluster.begin(write=False) as connection:
         assert list(connection.exec_driver_sql(query, (lake.oid,)).scalars()) == []

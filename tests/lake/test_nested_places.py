@@ -81,7 +81,7 @@ def test_tables_whose_catalog_is_lost_are_no_place_for_a_cluster(
         open_cluster(home)
     (home / "base" / "5" / "16384").rmdir()
     (home / "base" / "5").rmdir()
-    open_cluster(home).close()  # as initdb that was interrupted
+    open_cluster(home).close()  # as after an interrupted initdb
 
 
 def test_a_location_means_the_same_everywhere(

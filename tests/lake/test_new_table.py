@@ -89,7 +89,7 @@ def test_the_table_is_as_spark_creates_it(
     for part in ("metaData", "protocol"):
         assert own[part] == expected[part]
     assert own["commitInfo"]["userMetadata"] == "a note"
-    # The others of Delta's own are counts that are 0, for tables of any kind
+    # Delta's checksum has more parts: counts, which are 0 in every new table
     assert own["checksum"].items() <= {"allFiles": [], **expected["checksum"]}.items()
     assert engine.rows(f"SELECT count(*) FROM delta.`{ours}`") == [(0,)]
 

@@ -15,7 +15,7 @@ from replctl.session import Session
 
 
 class _Other:
-    """A block of another process that ends while this process checks whether it lives."""
+    """A transaction of another process, which ends while this process checks whether it lives."""
 
     def __init__(self, home: Path) -> None:
         self._cluster = open_cluster(home)
@@ -23,7 +23,7 @@ class _Other:
         list(execute(self._session, "BEGIN; CREATE TABLE t (a int)"))
 
     def end(self, statement: str | None) -> None:
-        """End the process, after a statement or in the middle of its block."""
+        """End the process, after a statement or within its transaction."""
         if statement is not None:
             list(execute(self._session, statement))
         self._cluster.close()

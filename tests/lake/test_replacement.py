@@ -58,7 +58,7 @@ def test_the_operation_says_it(
 
 
 def without_info(lake: Lake) -> str | None:
-    """Return the kind of the newest commit if its writer had not named its operation."""
+    """Remove the operation from the newest commit, and return the kind of the commit."""
     version = DeltaTable(lake.location).version()
     path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
     lines = [line for line in path.read_text().splitlines() if "commitInfo" not in json.loads(line)]
@@ -78,7 +78,7 @@ def test_without_an_operation_the_files_say_it(lake: Lake) -> None:
     lake.write({"id": [9]}, mode="overwrite")
     assert without_info(lake) == "replaced all files of the table"
     DeltaTable(lake.location).delete()
-    assert without_info(lake) is None  # nothing has come in their place
+    assert without_info(lake) is None  # no file replaces them
     lake.write({"id": [1]}, mode="append")
     lake.write({"id": [2]}, mode="append")
     DeltaTable(lake.location).optimize.compact()

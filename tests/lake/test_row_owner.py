@@ -1,4 +1,4 @@
-"""The catalog and the log show who has written the rows of a subscriber's table, without Spark."""
+"""The catalog and the log show the writer of the rows of a subscriber's table, without Spark."""
 
 from __future__ import annotations
 

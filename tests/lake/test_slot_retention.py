@@ -1,4 +1,4 @@
-"""Slots that hold back too much, or whose tables are cleaned by their owners, without Spark."""
+"""Slots that retain too much, or whose tables their owners clean, without Spark."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_wal_keep_size_counts_too(cluster: Cluster) -> None:
 
 
 def adopt(lake: Lake) -> None:
-    """Let another program own the table."""
+    """Mark the table as the table of another program."""
     with lake.session.cluster.begin(write=True) as connection:
         connection.exec_driver_sql("update storage_table set is_adopted = 1")
 

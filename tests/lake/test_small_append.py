@@ -377,7 +377,8 @@ def test_spark_appends_if_there_is_no_usable_checksum(
 def test_spark_appends_if_the_checksum_is_of_another_commit(
     simple: tuple[Session, Path], own: str | None, of_checksum: str | None, *, is_other: bool
 ) -> None:
-    """A removed version with the same number may have left it.  Its greatest row id is wrong."""
+    """A removed version with the same number may have left the checksum.  Its greatest row id is
+    wrong."""
     session, location = simple
     info = {"operation": "OPTIMIZE", "txnId": own}
     log_file(location, 2).write_text(json.dumps({"commitInfo": info}))
@@ -423,7 +424,7 @@ def test_a_checksum_of_a_removed_version_is_replaced(session: Session) -> None:
 
 
 def test_rows_are_numbered_even_if_row_tracking_is_off(simple: tuple[Session, Path]) -> None:
-    """The table's feature requires this, not its property."""
+    """The feature of the table requires row ids, even if the property is off."""
     session, location = simple
     metadata = _actions(location, 0)["metaData"]
     metadata["configuration"]["delta.enableRowTracking"] = "false"

@@ -294,7 +294,7 @@ def test_columns_are_filled_as_by_spark(spark_session: Session, engine: Engine) 
 
 
 def test_another_writer_may_come_before_a_column_is_filled(spark_session: Session) -> None:
-    """Then Spark fills the column in the other's version, and replctl starts again."""
+    """Spark then fills the column in the other writer's version, and replctl starts again."""
     for statement in (
         "CREATE TABLE f (v text)",
         "INSERT INTO f VALUES ('a'), ('b')",

@@ -201,7 +201,7 @@ def _with_a_file_that_has_a_question_mark(path: Path) -> None:
 
 
 def _write_elsewhere(path: Path, name: str, other: str) -> None:
-    """Write a table with a file that has one row, and a file of that size that has another."""
+    """Write a table with a file of one row, and a file of the same size with another row."""
     write_deltalake(path, ROWS.slice(0, 1))
     file = next(path.glob("*.parquet")).rename(path / name)
     (path / other).parent.mkdir(exist_ok=True)
@@ -331,7 +331,7 @@ def test_spark_reads_dates_of_old_calendars(
 
 
 def test_spark_reads_a_table_with_a_name_in_its_catalogs(lake: Lake) -> None:
-    """Only Spark knows which table has the name.  This also holds for the name of a child."""
+    """Only Spark knows which table has the name.  The same applies to the name of a child table."""
     lake.run("create table root (id int, v text)")
     lake.run("alter table t inherit root")
     rows = ("| 1 | a", "| 2 | b", "| 3 | c", "SELECT 3")

@@ -20,8 +20,11 @@ def _another(database: Database) -> Database:
 def _during_query(
     monkeypatch: pytest.MonkeyPatch, other: Database, script: str, function: str
 ) -> None:
-    """Let another session run a script once, before a function of table_read that a query calls
-    when it has its snapshot of the catalog."""
+    """Let another session run a script once, while a query has its snapshot of the catalog.
+
+    Args:
+        function: the script runs before this function of table_read.
+    """
     pending = [script]
     original: Callable[..., object] = getattr(table_read, function)
 

@@ -1,4 +1,7 @@
-"""A subscription has written a part of a batch, and cannot finish it, without Spark."""
+"""A subscription that has written a part of a batch, and cannot finish it.
+
+The tests need no Spark.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,7 @@ class Batch:
             return self.xid in catalog.snapshot.in_progress
 
     def entered(self) -> list[str | None]:
-        """Return the origins of the versions after the first that are in the log."""
+        """Enter new versions, and return the origins of all versions after the first."""
         end = self.lake.enter()
         with self.lake.session.read() as catalog:
             entries = entries_between(catalog, INVALID_LSN, end)
@@ -124,7 +127,7 @@ def test_a_batch_concerns_only_who_writes_its_tables(lake: Lake) -> None:
         _write(lake, lake.oid)
     assert caught.value.subscriptions == {batch.subscription.oid}
     assert caught.value.relids == {lake.oid}
-    with lake.session.cluster.lock(f"relation-{lake.oid}", timeout=0):  # it is not kept
+    with lake.session.cluster.lock(f"relation-{lake.oid}", timeout=0):  # the lock is free
         pass
     assert batch.is_in_progress()
 
@@ -143,7 +146,7 @@ def test_a_statement_is_repeated_when_the_batch_is_finished(lake: Lake) -> None:
 
 
 def test_a_statement_fails_with_the_table_and_the_cause(lake: Lake) -> None:
-    """Its publisher does not exist, so that the batch cannot be finished."""
+    """The publisher does not exist, so replctl cannot finish the batch."""
     _other_table(lake)
     batch = Batch(lake)
     message, detail = answer_of(lake.session, "truncate t")
@@ -232,7 +235,7 @@ def test_an_error_without_a_batch_is_as_it_is(lake: Lake) -> None:
 
 
 def _abandon(lake: Lake, *relids: int) -> int:
-    """Return a block that has written tables, and whose process has died."""
+    """Record that a dead process has written tables, and return the number of its transaction."""
     with lake.session.cluster.write(lake.session.database_oid) as catalog:
         xid = next_xid(catalog.connection)
         begin_transaction(catalog.connection, catalog.database_oid, "1-dead")

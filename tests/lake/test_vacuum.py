@@ -1,4 +1,4 @@
-"""VACUUM without Spark: the files that it removes and keeps, and its death at any point."""
+"""VACUUM without Spark: the files that it removes and keeps, and a kill at any point."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_log_is_cut_below_a_checkpoint(lake: Lake) -> None:
     lake.run("select pg_drop_replication_slot('s')")
     lake.run("vacuum t")
     assert latest_version(lake.location) == 7
-    assert "v" in schema_at(lake.location)["schemaString"]  # which the checkpoint has kept
+    assert "v" in schema_at(lake.location)["schemaString"]  # the checkpoint has kept the schema
     lake.run("vacuum t")
     assert lake.rows()[0]["id"] == 1
     assert lake.reads(7)
@@ -171,7 +171,7 @@ _UNTRACKED = (
     f"_change_data/cdc-00000-{_UUID}3.c000.snappy.parquet",
     f"deletion_vector_{_UUID}4.bin",
 )
-#: Files that are somebody else's.
+#: Files of other programs.
 _OTHERS = (
     "letter.txt",
     "part-1.parquet",
@@ -212,7 +212,7 @@ def test_untracked_files_go_where_the_directory_was_empty(lake: Lake) -> None:
         insert_intent(connection, xid, Intent(12345, None, False))
         began = (time.time() - _WEEK - 120) * 1_000_000
         connection.exec_driver_sql(f"update intent set began = {int(began)}")
-    lake.run("vacuum t")  # a statement has begun before the files were written
+    lake.run("vacuum t")  # a statement is older than the files
     assert {*_UNTRACKED, *_OTHERS, recent} <= lake.files()
     with lake.session.cluster.begin(write=True) as connection:
         abort_transaction(connection, xid)

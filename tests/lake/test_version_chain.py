@@ -21,7 +21,7 @@ from replctl.replication.log_range import LogRange
 
 
 def rows_of(location: str, count: int) -> None:
-    """Write a table of `count` rows again, as a program that dropped it before would."""
+    """Replace the table with a new one of `count` rows, as a program that drops it does."""
     shutil.rmtree(location)
     numbers = list(range(count))
     rows = pa.table({"id": pa.array(numbers, pa.int32()), "v": [str(n) for n in numbers]})
@@ -91,7 +91,7 @@ def test_what_does_not_continue_the_log_is_a_break(
     assert error.sqlstate == "55000"
     assert error.hint == 'ALTER SUBSCRIPTION "my sub" REFRESH TABLE public.t;'
 
-    # The chain goes on from there, and is not broken again
+    # The chain continues from there without another break
     lake.update()
     found = entries(lake)
     assert [entry.action for entry in found[-2:]] == [BREAK, CHANGE]

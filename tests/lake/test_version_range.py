@@ -55,14 +55,14 @@ def _files(log: str | None) -> list[str]:
 @pytest.mark.parametrize(
     ("versions", "before", "after"),
     [
-        # each file once, in its state before and after all versions
+        # each file appears once, in its state before and after all versions
         ([(_add("a"),), (_add("b"),)], [], ["a", "b"]),
         ([(_remove("o"),), (_remove("p"),)], ["o", "p"], []),
         ([(_remove("o"), _add("o", "1")), (_remove("o", "1"), _add("o", "2"))], ["o"], ["o2"]),
-        # what comes and goes is not there
+        # a file that is added and removed does not appear
         ([(_add("a"),), (_remove("a"),)], [], []),
         ([(_add("a"),), (_remove("a"), _add("a", "1")), (_remove("a", "1"),)], [], []),
-        # nor is what comes back: RESTORE
+        # nor does a file that is removed and added again, as by RESTORE
         ([(_remove("o"),), (_add("o"),)], [], []),
         ([(_remove("o"), _add("a")), (_remove("a"), _add("o")), (_add("b"),)], [], ["b"]),
         # no version removes an unknown file, or adds an existing one
@@ -105,10 +105,10 @@ def test_successive_versions_are_joined(lake: Lake) -> None:
         (_add("a"),),
         (_add("b"),),
         (_add("c"),),
-        (metadata, _add("d")),  # under another schema, perhaps
+        (metadata, _add("d")),  # perhaps with another schema
         (_add("e"),),
         (_add("f"),),
-        (_add("g"), _add("h", data_change=False)),  # some rows of it are believed
+        (_add("g"), _add("h", data_change=False)),  # the writer says that the rows of h are old
         (_add("i"),),
         (_add("j"),),
     )
@@ -129,9 +129,9 @@ def test_successive_versions_are_joined(lake: Lake) -> None:
         *alone(g),
         (i, j, j * 10),
     ]
-    # any program may have written a version in between that is not decoded
+    # in between, any program may have written a version that replctl does not decode
     assert joined(_compared(a, c)) == alone(a, c)
-    # what has a feed is read from it
+    # replctl reads a version with a feed from the feed
     assert joined(_compared(a, b, c, by_feed=(b,))) == alone(a, b, c)
     assert joined(_compared(a, b, c, by_feed=(a,))) == [*alone(a), (b, c, c * 10)]
 
@@ -140,7 +140,7 @@ def test_successive_versions_are_joined(lake: Lake) -> None:
     ("publication", "is_whole"),
     [
         ("", True),
-        (" (id)", True),  # columns that are left out do not matter
+        (" (id)", True),  # unpublished columns do not matter
         (" WHERE (id > 0)", False),
         (" WITH (publish = 'insert, update, delete')", False),
         (" WITH (publish = 'insert, update, truncate')", False),

@@ -1,4 +1,4 @@
-"""kill -9 at the named points with tables on S3, and processes that begin with a write there.
+"""kill -9 at the named points with tables on S3, and processes whose first statement writes to S3.
 
 Each command is a process of its own.  It uses a Spark server with the account of the bucket.
 """
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server has another account"),
 ]
 
-#: Where the store has what the catalog does not know.
+#: Points at which the store has commits that the catalog does not know.
 _KINDS = {
     "tablesync": ("after-copy", "before-finishedcopy"),
     "apply": ("after-tables", "before-progress"),
@@ -92,7 +92,7 @@ def _check_survival(commands: Commands) -> None:
 
 
 def test_a_process_that_begins_with_a_write(tmp_path: Path, bucket: S3) -> None:
-    """Its Spark has no connector yet."""
+    """The Spark of the process has no connector yet."""
     commands = Commands(tmp_path / "cluster", bucket)
     place = bucket.location("made", "s3a")
     commands.script(

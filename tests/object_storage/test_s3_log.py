@@ -143,7 +143,7 @@ def test_a_profile_that_assumes_a_role(
     monkeypatch.setenv("AWS_PROFILE", "r")
     before = len(s3.proxy.requests)
     assert version_state(s3.location("t"), 0) is not None
-    assert s3.proxy.requests[before] == "POST /"  # of the service that gives keys of roles
+    assert s3.proxy.requests[before] == "POST /"  # to the service that issues keys for roles
     assert os.environ["AWS_PROFILE"] == "r"
 
 

@@ -22,9 +22,9 @@ KNOWN_DIFFERENCES = [
     re.compile(r"^SELECT .*\bESCAPE\b"),
     # the position is that of ORDER, which the tree does not keep
     re.compile(r"^SELECT \w+\(.* order by 2\) 'x'"),
-    # IS after IS DISTINCT FROM is taken for a label, not for a second IS
+    # replctl takes IS after IS DISTINCT FROM for a label, not for a second IS
     re.compile(r"^SELECT a IS DISTINCT FROM b IS$"),
-    # names of options that PostgreSQL's parser checks, of commands that we refuse anyway
+    # PostgreSQL's parser checks the names of options; replctl refuses these commands anyway
     re.compile(r"^(CREATE|ALTER) (ROLE|USER|GROUP|DATABASE) "),
     # an error that PostgreSQL finds before the token at which the text ceases to be SQL
     re.compile(r"^ALTER PUBLICATION p SET TABLES TABLES "),
