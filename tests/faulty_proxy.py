@@ -17,12 +17,13 @@ class Fault:
     """A fault of some requests.
 
     Attributes:
-        pattern: what a request matches, as `PUT /bucket/key`.
-        kind: "lost": the server does it, and the connection is closed without an answer;
-            "closed": it does not reach the server; "busy": 503; "slow": it is answered late.
-        times: how often it happens.
-        seconds: how late.
-        seen: how often it has happened.
+        pattern: a regular expression for requests, such as `PUT /bucket/key`.
+        kind: "lost": the proxy closes the connection after the server has answered; "closed": it
+            closes the connection before the server gets the request; "busy": it answers 503;
+            "slow": it answers late.
+        times: the largest number of faults.
+        seconds: the delay of a slow answer.
+        seen: the number of faults so far.
     """
 
     pattern: str
@@ -34,13 +35,13 @@ class Fault:
 
 @dataclass
 class Proxy:
-    """A proxy that runs.
+    """A running proxy.
 
     Attributes:
-        port: where it listens.
-        faults: the faults to inject; the first that fits counts.
-        requests: the requests that it got, such as `GET /bucket/key`.
-        accounts: the Authorization of these requests.
+        port: the port at which it listens.
+        faults: the faults to inject.  The first fault that fits a request counts.
+        requests: all requests, such as `GET /bucket/key`.
+        accounts: the Authorization headers of these requests.
     """
 
     port: int
@@ -51,7 +52,7 @@ class Proxy:
 
     @contextmanager
     def failing(self, *faults: Fault) -> Iterator[None]:
-        """Let faults happen while the block runs."""
+        """Inject faults while the block runs."""
         self.faults = list(faults)
         try:
             yield
@@ -59,7 +60,7 @@ class Proxy:
             self.faults = []
 
     def note(self, request: str, account: str) -> Fault | None:
-        """Note a request, and return its fault."""
+        """Record a request, and return its fault."""
         with self.lock:
             self.requests.append(request)
             self.accounts.append(account)

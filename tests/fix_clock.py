@@ -11,7 +11,7 @@ from replctl import retry_schedule, watch
 
 @dataclass
 class Clock:
-    """The time that only the test moves."""
+    """A clock that only the test moves."""
 
     now: float = 1000.0
 

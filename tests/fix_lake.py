@@ -41,7 +41,10 @@ def log_file(location: Path, version: int, ending: str = "json") -> Path:
 
 @contextmanager
 def another_first(location: Path, version: int) -> Iterator[list[str]]:
-    """Let another program commit a version first, once.  Yield the paths of these commits."""
+    """Let another program commit a version first, but only once.
+
+    Yield the paths of its commits.
+    """
     created, others = TableFolder.create, list[str]()
 
     def create(folder: TableFolder, path: str, content: bytes, **options: Any) -> bool:

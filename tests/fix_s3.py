@@ -33,7 +33,7 @@ class S3:
     """A bucket of a server.
 
     Attributes:
-        proxy: through which it is reached, and which can fail.
+        proxy: the proxy to the server, which can inject faults.
     """
 
     bucket: str

@@ -21,7 +21,7 @@ _JAVA_OPTIONS = "-XX:+UseSerialGC"
 _PROPERTIES = {"spark.driver.extraJavaOptions": _JAVA_OPTIONS}
 #: The same for a server of few tests, for which optimising compilation does not pay off.
 BRIEF_PROPERTIES = {"spark.driver.extraJavaOptions": BRIEF_OPTIONS}
-_REMOTE = os.environ.get("SPARK_REMOTE")  # before other fixtures hide it
+_REMOTE = os.environ.get("SPARK_REMOTE")  # read before other fixtures remove it
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +75,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> str:
         idle_timeout=5.0,
     )
     server = None
-    while server is None:  # one may end before it is held
+    while server is None:  # a server may end before it is attached
         start_server(folder, conf)
         server = attach_server(folder)
     return server.remote

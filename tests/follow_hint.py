@@ -23,11 +23,12 @@ _RENAMED = re.compile(
 def follow_hint(
     hint: str | None, subscriber: Database, connected: Callable[[str], Database]
 ) -> None:
-    """Run the statements of a HINT one after the other, as psql runs what is typed.  If the HINT
-    asks whether the publisher has renamed a column, it has.
+    """Run the statements of a HINT one after the other, as psql does.
+
+    If the HINT asks whether the publisher has renamed a column, the answer is yes.
 
     Args:
-        connected: gives a database by its name.
+        connected: returns the database with a name.
     """
     assert hint is not None, "there is no HINT"
     elsewhere = _ELSEWHERE.fullmatch(hint)

@@ -34,8 +34,10 @@ def dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
 
 
 def _groups(slow: Iterable[pytest.Item]) -> Iterator[tuple[float, list[pytest.Item]]]:
-    """Yield the slow tests of each module with the minutes that they take.  They stay together,
-    because they may share what takes so long."""
+    """Yield the slow tests of each module, after the minutes that they take.
+
+    They stay together, because they may share the slow part.
+    """
     for _path, group in groupby(slow, key=lambda item: item.path):
         members = list(group)
         yield max(map(_minutes, members)), members

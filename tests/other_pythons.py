@@ -27,7 +27,7 @@ def find_python(release: str) -> str | None:
 
 def _candidates(release: str) -> Iterator[str]:
     on_path = shutil.which(f"python{release}")
-    if on_path is not None:  # one of them may be pyenv's own, which may not run
+    if on_path is not None:  # this may be a shim of pyenv that does not run
         yield on_path
     root = _pyenv_root()
     if root is not None:

@@ -21,17 +21,19 @@ for line in commands:
     print(json.dumps([code, out.getvalue().decode(), err.getvalue().decode()]), file=answers)
     answers.flush()
 """
-#: May read what the interpreter and a test need, wherever it lies, and write nothing by it.
+#: Capabilities to read all files, as the interpreter and the tests need, and to write none.
 READS_ALL = "-all,+dac_read_search"
 
 
 def replctl_process(capabilities: str | None) -> list[str]:
-    """Return the arguments of a process that reads commands of replctl, each a line with its
-    arguments as JSON, and answers each with a line: exit code, stdout and stderr as JSON.
+    """Return the arguments of a process that runs commands of replctl.
+
+    Each line of its stdin has the arguments of a command as JSON.  Each line of its stdout has the
+    exit code, stdout and stderr of the command as JSON.
 
     Args:
-        capabilities: what the other user may do although the files are not his, as setpriv has it;
-            None: the process is this user's, as it is where this one is not root.
+        capabilities: the capabilities of the other user, in the form of setpriv; None: the process
+            runs as this user.  It always does if this user is not root.
     """
     command = [sys.executable, "-c", _COMMANDS]
     if capabilities is None or os.getuid() != 0:

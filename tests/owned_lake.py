@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = tuple[str | None, ...]
 
-#: Each action is done with a change feed and without.
+#: Every action runs on a table with a change feed and on one without.
 TRIES_ALL = "REPLCTL_TEST_ALL_ACTIONS" in os.environ
 
-#: So that each table can have a subscription of its own.
+#: Limits to raise, so that each table can have a subscription of its own.
 _LIMITS = (
     "max_logical_replication_workers",
     "max_replication_slots",
@@ -76,7 +76,7 @@ class OwnedLake:
         return CopiedTable(name, *owned)
 
     def subscribe(self, name: str, tables: Sequence[CopiedTable]) -> None:
-        """Make a publication of tables and a subscription to it, both of one name."""
+        """Create a publication of tables and a subscription to it, with the same name."""
         self.source.run(f"CREATE PUBLICATION {name} FOR TABLE {', '.join(t.name for t in tables)}")
         self.target.run(
             f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=source' PUBLICATION {name}"
@@ -102,8 +102,11 @@ class OwnedLake:
 
 
 def with_feeds(actions: Iterable[Action]) -> Iterator[tuple[str, Action, bool]]:
-    """Yield actions with a name for a table, and whether that has a change feed: with and without
-    in turn, or each with both where REPLCTL_TEST_ALL_ACTIONS is set."""
+    """Yield a table name, an action, and whether the table has a change feed.
+
+    Every other action has a table with a feed.  With REPLCTL_TEST_ALL_ACTIONS, each action has a
+    table with a feed and one without.
+    """
     for number, action in enumerate(actions):
         for has_feed in (True, False):
             if TRIES_ALL or has_feed == (number % 2 == 0):

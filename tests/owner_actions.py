@@ -33,10 +33,10 @@ _SCHEMA = pa.schema(
 def write_rows(
     location: Path, ids: Iterable[int], text: str = "row", *, has_feed: bool | None = None
 ) -> None:
-    """Append rows to the table at a place, which is made if it is not there.
+    """Append rows to the table at a location, or create the table.
 
     Args:
-        has_feed: of a table that is made; None says nothing about it.
+        has_feed: the property of a new table; None: the property is not set.
     """
     numbers = list(ids)
     rows = [numbers, [f"{text} {i}" for i in numbers], [i % 3 for i in numbers]]
@@ -48,10 +48,11 @@ def write_rows(
 
 @dataclass(frozen=True)
 class OwnedTable:
-    """A table, as a program sees it that knows nothing of replctl.
+    """A table as a program sees it that does not know replctl.
 
     Attributes:
-        is_target: a subscription writes it, so that new keys are negative: the publisher has none.
+        is_target: a subscription writes the table.  New keys are then negative, since the publisher
+            has no negative keys.
     """
 
     engine: Engine
@@ -78,8 +79,8 @@ class OwnedTable:
         """Run statements of Spark.
 
         Args:
-            statements: {t} is the table, {before} its version before the newest one, {sign} that
-                of new keys, {shift} what is added to keys, {extra} a column.
+            statements: {t} is the table, {before} the version before the newest one, {sign} the
+                sign of new keys, {shift} the number to add to keys, and {extra} a new column.
         """
         for statement in statements:
             text = statement.format(
@@ -118,7 +119,7 @@ class OwnedTable:
         shutil.rmtree(self.location)
 
     def clean_log(self) -> None:
-        """Write a checkpoint of the newest version, and remove the versions before."""
+        """Write a checkpoint of the newest version, and remove the earlier versions."""
         self.delta.create_checkpoint()
         for path in sorted(self.log.glob("*.json"))[:-1]:
             path.unlink()
@@ -138,8 +139,8 @@ class Action:
     """An action on a table: `statements` of Spark, or `do`.
 
     Attributes:
-        quick: the same by delta-rs.
-        adds_column: the column `extra`, at a source.
+        quick: the same action with delta-rs.
+        adds_column: the action adds column `extra` to a published table.
     """
 
     name: str
@@ -333,7 +334,7 @@ _CARE = [
         ),
     ),
 ]
-#: At a target, they stop its subscription.
+#: At a target, these actions stop the subscription.
 _REPLACEMENTS = [
     Action(
         "overwrite",
@@ -361,7 +362,7 @@ _BREAKS = [
     Action("log lost", do=_lose_log),
     Action("files lost", do=_lose_files),
 ]
-#: The published table has other columns afterwards.
+#: Actions that change the columns of a published table.
 INCOMPATIBLE = [
     Action(
         "type changed",
@@ -379,6 +380,6 @@ INCOMPATIBLE = [
 #: The actions after which a subscription continues without help, by the role of the table.
 AT_A_SOURCE = [*_DML, *_CARE, *_REPLACEMENTS]
 AT_A_TARGET = [*_DML, *_CARE]
-#: What may stop it.
+#: The actions that may stop the subscription.
 STOPS_AT_A_SOURCE = [*_BREAKS, *INCOMPATIBLE]
 STOPS_AT_A_TARGET = [*_REPLACEMENTS, *_BREAKS]

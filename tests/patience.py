@@ -12,7 +12,7 @@ def wait_until(condition: Callable[[], bool], interval: float = 0.1) -> None:
     """Return once a condition holds.
 
     Raises:
-        TimeoutError: it does not in time.
+        TimeoutError: the condition does not hold in time.
     """
     deadline = time.monotonic() + PATIENCE
     while not condition():

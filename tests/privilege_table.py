@@ -11,7 +11,7 @@ _ROLE = "CREATE ROLE "
 
 
 def read_script(name: str) -> tuple[list[str], list[str]]:
-    """Return the statements that make objects and roles, and those that are tried."""
+    """Return the statements that create objects and roles, and the statements to try."""
     setup, _, statements = (_FOLDER / f"{name}.sql").read_text("utf-8").partition("---\n")
     return setup.strip().splitlines(), statements.strip().splitlines()
 
@@ -23,7 +23,7 @@ def roles_of(setup: list[str]) -> list[str]:
 
 
 def read_answers(name: str) -> dict[str, dict[str, str]]:
-    """Return what a server answered: by statement, by role, `ok` or the SQLSTATE."""
+    """Return the answer of a server for each statement and role: `ok` or the SQLSTATE."""
     header, *lines = (_FOLDER / f"{name}.tsv").read_text("utf-8").splitlines()
     roles = header.split("\t")[1:]
     answers = {}

@@ -55,7 +55,7 @@ class Commands:
         return done.returncode, done.stdout, done.stderr
 
     def script(self, database: str, *statements: str) -> str:
-        """Return the answers of statements, which must not fail."""
+        """Run statements, which must not fail, and return their answers."""
         arguments = [word for statement in statements for word in ("-c", statement)]
         code, answer, told = self.run("-d", database, "-v", "ON_ERROR_STOP=1", *arguments)
         assert code == 0, told

@@ -27,7 +27,7 @@ def values_of_select(
     """
     try:
         return _selected(session, expr, columns, rows)
-    except PostgresError:  # of some row: which one?
+    except PostgresError:  # find the rows that fail
         return [_of_row(session, expr, columns, row) for row in rows]
 
 

@@ -35,7 +35,7 @@ CREATE TABLE h (id int PRIMARY KEY, c span DEFAULT ROW(1, 2));
 
 
 def _rows() -> list[tuple[str, str, str]]:
-    """Return statement, error and what to do instead, of each row of each table."""
+    """Return the statement, the error and the alternative in each row of each table."""
     rows, is_inside = [], False
     for line in _DOCUMENT.read_text().splitlines():
         is_inside = line == _HEADER or (is_inside and line.startswith("|"))

@@ -83,7 +83,7 @@ def test_variables_of_the_environment_are_listed() -> None:
 
 
 def _help() -> dict[str, str]:
-    """Return the help of each subcommand, as the page of the commands has it."""
+    """Return the help of each subcommand on the page of the commands."""
     page = (_DOCS / "reference" / "commands.md").read_text("utf-8")
     sections = re.findall(r"^## replctl (.+?)$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     return dict(sections)

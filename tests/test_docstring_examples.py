@@ -6,11 +6,11 @@ An example belongs to the function in whose docstring it stands:
     (2000, 3, 1) -> 11017                       a call with three arguments
     `lax $.a`, `$."a"` -> `$."a"`               two calls that return the same
 
-Between backticks stands a text, as it is.  Everything else is Python with the names of the module,
+A text between backticks stands for itself.  Everything else is Python with the names of the module,
 Decimal, NULL and inf; a name that the module lacks is a text, so that types need no quotes.  An
 example ends at `.`, `:`, `;`, three blanks or the end of its paragraph; one with two blanks around
-its arrow has a line of its own.  Arguments that it leaves out are those of _USUAL.  What cannot run
-so (syntax trees, methods) is said in words: `a` becomes `b`.
+its arrow has a line of its own.  Arguments that it leaves out are those of _USUAL.  Results that
+cannot be examples (syntax trees, methods) are in words: `a` becomes `b`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROOT = Path(__file__).parent.parent
 _USUAL = {"typmod": -1, "now": None, "explicit": True, "bits": 64, "sql_name": "", "is_last": True,
           "downcase": True}  # fmt: skip
 _NAMES = {"Decimal": Decimal, "NULL": None, "inf": math.inf}
-#: Texts, and what may be an example's end outside of them and of brackets.
+#: Texts, and the characters that may end an example outside of texts and brackets.
 _TOKEN = re.compile(
     r"""`[^`]*`|"(?:\\.|[^"\\])*"|(?P<end>\s+->(?=\s)|[.:;](?=\s|$)|[ ]{3,})|.""", re.DOTALL
 )
@@ -52,7 +52,7 @@ class Example:
 
 
 def _paragraphs(docstring: str) -> Iterator[str]:
-    """Yield what an example cannot leave: a paragraph, or a line with `  ->  ` in it."""
+    """Yield the parts that contain whole examples: paragraphs, and lines with `  ->  `."""
     for paragraph in re.split(r"\n\s*\n|\n(?=.*  ->  )|(?<=[^\n])\n(?= )", docstring):
         yield paragraph.strip().replace("\n", " ")
 

@@ -1,4 +1,5 @@
-"""A suspended process holds a lock: a waiting process names it, and does not wait without limit."""
+"""A suspended process holds a lock: a process that waits for the lock names the holder, and waits
+only for a limited time."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ finally:
 
 @pytest.fixture
 def stopped() -> Iterator[Callable[[Path], int]]:
-    """Lock a file in a process, suspend the process, and return its number."""
+    """Yield a function that locks a file in a process, suspends the process, and returns its
+    number."""
     processes = []
 
     def lock(path: Path) -> int:
@@ -181,7 +183,7 @@ def test_the_holder_of_a_lock(tmp_path: Path) -> None:
     waits = f"1: -> FLOCK  ADVISORY  WRITE 5 {place} 0 EOF\n"
     for lines, expected in (
         (f"{waits}1: FLOCK  ADVISORY  WRITE 7 {place} 0 EOF\n", 7),
-        (f"1: FLOCK  ADVISORY  WRITE 0 {place} 0 EOF\n", None),  # of another container
+        (f"1: FLOCK  ADVISORY  WRITE 0 {place} 0 EOF\n", None),  # a process of another container
         (f"1: POSIX  ADVISORY  WRITE 7 {place} 0 EOF\n", None),
         ("", None),
     ):

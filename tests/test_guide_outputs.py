@@ -46,7 +46,7 @@ def _output(page: str, start: str) -> str:
 
 @cache
 def _templates() -> frozenset[str]:
-    """Return the texts in the code, with ... for what an f-string fills in."""
+    """Return the texts in the code, with ... for the values in f-strings."""
     nodes = (
         node
         for path in (_ROOT / "replctl").rglob("*.py")

@@ -28,8 +28,8 @@ PLACES = (
     "catalog/cluster.py", "catalog/standby.py",
 )  # fmt: skip
 
-#: The HINT is PostgreSQL's, or it comes from another error, or it names something that the machine
-#: lacks and that no test can remove.
+#: HINTs that no test follows: PostgreSQL's own, HINTs about the state of the machine, and HINTs of
+#: other errors.
 POSTGRESQL, MACHINE, PASSED_ON = "PostgreSQL's", "the machine's", "another's"
 
 _COLUMNS = (

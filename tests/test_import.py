@@ -34,7 +34,7 @@ def loaded_modules(home: Path, *arguments: str) -> set[str]:
 
 @pytest.fixture
 def home(psql: Psql, tmp_path: Path) -> Path:
-    """A cluster in which every command has something to show."""
+    """Return a cluster in which every command has something to show."""
     outcome = psql(
         "-X",
         "-c",

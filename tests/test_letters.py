@@ -32,7 +32,7 @@ def test_letters_have_names() -> None:
 
 
 def _compared_letters(tree: ast.Module) -> Iterator[int]:
-    """Yield the lines that compare a value that has an enum with a letter."""
+    """Yield the lines that compare a value with a letter although it has an enum."""
     for node in ast.walk(tree):
         match node:
             case ast.Compare(left=left, comparators=[right]):

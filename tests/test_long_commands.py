@@ -122,7 +122,7 @@ def test_what_a_command_names_is_there(command: str) -> None:
 
 
 def test_paths_of_the_pages_for_developers_are_there() -> None:
-    """Also those in code without a suffix, such as `.ci/run` and `grammar/`."""
+    """These include paths in code without a suffix, such as `.ci/run` and `grammar/`."""
     for page in (_ROOT / "CONTRIBUTING.md", _ROOT / "SECURITY.md", _ROOT / "tests" / "README.md"):
         named = re.findall(r"`((?:\.ci|docs|grammar|replctl|samples|tests)/[^`\s*]*)`",
                            page.read_text("utf-8"))  # fmt: skip

@@ -110,7 +110,7 @@ create database closed;
 revoke connect on database closed from public
 """
 
-#: The owner, the connection string, and how it ends: the role of the session, or the error.
+#: The owner, the connection string, and the result: the role of the session, or the error.
 CONNECTIONS = [
     ("postgres", "dbname=postgres", "postgres"),
     ("postgres", "dbname=postgres user=owner", "owner"),
@@ -154,7 +154,7 @@ def test_roles_of_connections_are_authenticated(session: Session) -> None:
         with session.read() as catalog:
             role = find_role(catalog, owner)
             assert role is not None
-        for _again in range(2):  # what has ended does not count in a limit
+        for _again in range(2):  # ended sessions do not count in a limit
             try:
                 with open_publisher(session, _subscription(conninfo, role.oid)) as publisher:
                     found = publisher.slots._session.login_name  # type: ignore[attr-defined]
@@ -220,7 +220,7 @@ def test_a_password_is_required_as_long_as_the_owner_is_no_superuser(session: Se
     _run(session, "alter subscription s set (password_required = false)")
     assert sync(session) == []
     _run(session, "alter role owner noreplication")
-    (failure,) = sync(session)  # as owner, not as postgres, which nobody has named
+    (failure,) = sync(session)  # as owner: nobody has named postgres
     assert "permission denied to start WAL sender" in failure.error.message
     _run(session, "alter subscription s disable; alter subscription s set (slot_name = none)")
     _run(session, "drop subscription s; select pg_drop_replication_slot('made')")

@@ -1,5 +1,7 @@
-"""HINTs that name a command of replctl, followed as a shell does.  The command acts on the cluster
-of the error, and ends the error.  None of them needs Spark."""
+"""HINTs with a command of replctl: the tests run the command as a shell does.
+
+The command acts on the cluster of the error, and ends the error.  The tests need no Spark.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from replctl.own_command import own_command
 from replctl.session import Session
 
 _CODE = Path(__file__).parent.parent / "replctl"
-#: `replctl spark prepare` is for no cluster.
+#: `replctl spark prepare` needs no cluster.
 _COMMAND = re.compile(
     r"\breplctl (cluster|spark (start|stop|status)|standby|status|sync|vacuum|verify)\b"
 )
@@ -64,7 +66,7 @@ def test_the_user_s_directory_is_the_default(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def _texts(path: Path) -> list[str]:
-    """Return the texts of a module that are no docstrings."""
+    """Return the texts of a module except docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docstrings = {
@@ -91,12 +93,12 @@ def test_no_text_names_a_command_in_another_way() -> None:
     assert found == set()
 
 
-# -- followed; the default cluster is a different one: that of fixture psql
+# -- commands that run; the default cluster is that of fixture psql, not that of the error
 
 
 @pytest.fixture
 def elsewhere(psql: Psql, tmp_path: Path) -> Path:
-    """The directory of a cluster that commands must name."""
+    """Return the directory of a cluster that commands must name."""
     assert psql("-X", "-c", "SELECT 1").exit_code == 0
     directory = tmp_path / "it's $HOME"
     open_cluster(directory).close()
@@ -147,7 +149,7 @@ def _lose_slots(cluster: Cluster, table: str) -> None:
     """Invalidate all slots of a cluster.
 
     Args:
-        table: a new one.
+        table: the name of a table to create.
     """
     for statement in (
         "ALTER SYSTEM SET max_slot_wal_keep_size = 0",

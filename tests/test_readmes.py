@@ -37,7 +37,7 @@ def test_a_folder_has_a_readme(folder: Path) -> None:
 
 @pytest.mark.parametrize("readme", _READMES, ids=_name)
 def test_a_readme_names_files_that_are_there(readme: Path) -> None:
-    """A path is one from the README's folder, from replctl, or from the root."""
+    """A path starts at the README's folder, at replctl, or at the root."""
     places = (readme.parent, *readme.parent.glob("*/"), _ROOT / "replctl", _ROOT, _ROOT / "grammar")
     named = _PATH.findall(readme.read_text("utf-8"))
     assert [path for path in named if not any((place / path).exists() for place in places)] == []
