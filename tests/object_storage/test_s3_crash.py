@@ -1,4 +1,4 @@
-"""kill -9 at the named points with tables on S3, and processes whose first statement writes to S3.
+"""kill -9 at the named points with tables on S3, and processes that use S3 first with a write.
 
 Each command is a process of its own.  It uses a Spark server with the account of the bucket.
 """
