@@ -51,7 +51,8 @@ def _measure_adoption(run: Run) -> None:
     adoption.measure(run)
 
 
-#: Those that start processes come first: Spark, once it is started here, stays.
+#: The groups that start processes come first, because Spark stays in this process once it has
+#: started here.
 _GROUPS: dict[str, Callable[[Run], None]] = {
     "catalog": processes.measure_catalog,
     "connect": small.measure_connect,
@@ -110,7 +111,8 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.warm_up < 0:
         parser.error("--rounds wants 1 or more, --warm-up 0 or more")
-    for name in filter(None, (arguments.json, arguments.plot)):  # not after an hour of work
+    # Fail now, and not after an hour of work
+    for name in filter(None, (arguments.json, arguments.plot)):
         if not os.access(Path(name).absolute().parent, os.W_OK):
             parser.error(f"could not write {name}")
     if not Path(arguments.scratch).is_dir():

@@ -19,7 +19,7 @@ from benchmarks.measure import REPLCTL, Run, short
 _GROUP = "adoption"
 _FIRST_READ = "Spark's first read"
 _ROWS = 100
-#: Entries behind the newest checkpoint, where there is one.
+#: Number of log entries after the newest checkpoint, if there is one.
 _TAIL = 10
 
 

@@ -26,7 +26,7 @@ def copy(spark: SparkSession, source: str, target: str, condition: str) -> None:
 
 
 class Job:
-    """Brings a target up to date with its source's change feed.
+    """A job that applies its source's change feed to a target.
 
     Args:
         condition: the condition for the target's rows.
@@ -43,8 +43,8 @@ class Job:
         return int(newest["version"])
 
     def _last_images(self) -> DataFrame | None:
-        """Return the last image of each key since the last run; None if there are no commits.  `op`
-        says deleted if the row leaves the target.
+        """Return the last image of each key since the last run; None if there are no commits.
+        `is_there` is false if the row leaves the target.
         """
         newest = self._version()
         if newest == self._done:
@@ -83,7 +83,7 @@ class Job:
 
 
 def reconcile(spark: SparkSession, source: str, target: str, way: str) -> None:
-    """Make a table equal to another one: join both, and write where they differ.
+    """Make a table equal to another one: join both, and write the rows that differ.
 
     Args:
         way: replace (replaceWhere with the keys as literals) or merge.
@@ -122,7 +122,7 @@ def _differences(new: DataFrame, old: DataFrame) -> DataFrame:
 
 
 def _merge(spark: SparkSession, target: str, images: DataFrame) -> None:
-    """Write the last images of rows.  `is_there` says whether a row stays."""
+    """Write the last images of rows.  A row stays only if `is_there` is true."""
     values: dict[str, str | Column] = {name: f"s.{name}" for name in COLUMN_NAMES}
     (
         DeltaTable.forPath(spark, target)

@@ -69,9 +69,7 @@ def _broken_java(folder: Path) -> Path:
 
 
 class _Tables:
-    """A publisher with equal tables t0, t1 and so on, a publication of each table, and one of the
-    first n tables.
-    """
+    """A publisher with equal tables t0, t1 and so on, and subscriptions to some of them."""
 
     def __init__(self, lake: Lake, count: int) -> None:
         self.lake = lake
@@ -104,7 +102,7 @@ class _Tables:
         lake.sync(name)
 
     def commit(self, count: int) -> None:
-        """Change 10 rows of each of the first tables."""
+        """Change 10 rows of each of the first `count` tables."""
         with ThreadPoolExecutor(2) as pool:
             chosen = zip(self.locations[:count], self._keys, strict=False)
             for done in [
@@ -115,8 +113,8 @@ class _Tables:
 
 
 def _measure_tables(run: Run, tables: _Tables, count: int) -> None:
-    """Measure one subscription of all tables, and as many syncs of one table each.  Extrapolate
-    large numbers from a few syncs.
+    """Measure one subscription of all tables, and the same number of syncs of one table each.
+    Extrapolate large numbers from a few syncs.
     """
     lake, single = tables.lake, min(count, _SINGLE)
     together = f"many{count}"

@@ -5,7 +5,7 @@
 
 The program makes two clusters: a publisher, and a subscriber with two subscriptions (row filters, a
 partitioned table, a table without a key).  In every round the publisher commits random changes.
-Then `replctl sync` runs as a separate process, and the program injects a fault meanwhile.  After
+Then `replctl sync` runs as a separate process, while the program injects a fault.  After
 one more sync, the program compares the subscriber's rows with the publisher's filtered rows.
 SPARK_REMOTE names the Connect server to use; without it, the program starts one.
 """
@@ -54,7 +54,8 @@ CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
 CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (500);
 CREATE TABLE parted_high PARTITION OF parted FOR VALUES FROM (500) TO (MAXVALUE);
 """
-#: The publication's tables: their rows, and which of them a subscriber has.
+#: For each table of the publication, a query of its rows, and the condition for the rows of a
+#: subscriber.
 _PUBLISHED = {
     "keyed": ("SELECT 'keyed', id, region, v FROM keyed", "region = 'NSW'"),
     "loose": ("SELECT 'loose', a, b, NULL FROM loose", "TRUE"),
@@ -62,10 +63,10 @@ _PUBLISHED = {
 }
 #: The tables of each subscription, which has the name of its database.
 _SUBSCRIBED = {"sub1": ("keyed", "loose", "parted"), "sub2": ("keyed", "loose")}
-_OWN_ID = 1_000_000  # keys from this one on are the subscriber's own
+_OWN_ID = 1_000_000  # keys from this number upwards belong to the subscriber
 _STATE_OF_COPIES = "tablesync."
-_ATTEMPTS = 5  # to inject a fault before the applier has done its work
-#: Injects a fault, and returns whether it could.
+_ATTEMPTS = 5  # attempts to inject a fault before the applier is finished
+#: A function that injects a fault, and returns whether it succeeded.
 _Fault: TypeAlias = Callable[["Lake"], bool]
 _POINTS = tuple(p for p in POINTS if p.startswith(("tablesync.", "apply.")))
 #: The modules that an applier needs.  Loading them only once saves most of its time.
@@ -97,8 +98,8 @@ def _finished(applier: _Applier) -> int:
     return applier.exitcode
 
 
-#: Where the newest commit of the catalog is the last thing that was written: what came before is
-#: on the disk for certain, whatever the power does.
+#: Points at which the newest commit of the catalog is the last write.  All earlier writes are on
+#: the disk, even if the power fails.
 _TEARABLE = (
     "tablesync.after-snapshot", "tablesync.before-write", "tablesync.after-finishedcopy",
     "tablesync.before-syncdone", "tablesync.before-ready", "apply.before-batch",
@@ -309,8 +310,8 @@ def _fill_disk(lake: Lake) -> bool:
 
 
 def _lose_store(lake: Lake, duration: float) -> bool:
-    """Make the directory of the tables unreachable for a while: it is a link, which then leads
-    nowhere or in a circle.
+    """Make the directory of the tables unreachable for a while.  The directory is a symbolic link,
+    which then points to nothing or to itself.
     """
     store = lake.subscriber / "base"
     if not store.is_symlink():
@@ -353,7 +354,7 @@ def _write_meanwhile(lake: Lake) -> bool:
             try:
                 lake._engine.run(statement)
                 lake._engine.run(f"DELETE FROM delta.`{location}` WHERE id = {key}")
-            except PostgresError:  # the test wants this conflict, which the other writer loses
+            except PostgresError:  # an intended conflict, which the other writer loses
                 continue
 
     writer = threading.Thread(target=write)
@@ -394,8 +395,8 @@ def _faults(kills: int, repeat: int, duration: float) -> Iterator[tuple[str, _Fa
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[bool]:
-    """Give the subscriber a file system of its own, which can be filled.  Yield whether there is
-    one.
+    """Mount a small file system for the subscriber, so that it can be filled.  Yield whether the
+    mount succeeded.
     """
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(folder)]
@@ -429,7 +430,8 @@ def main() -> int:
         lake.build()
         _finished(lake.applier())
         outcomes: dict[str, Outcome] = {}
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
+        # A shell ignores SIGINT in background jobs
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for kind, inject in _faults(arguments.kills, arguments.repeat, _duration_of_sync(lake)):
                 is_wanted = not arguments.only or any(part in kind for part in arguments.only)

@@ -1,5 +1,4 @@
-"""Measure row filters: one or many in the catalog, and changes for one or ten filtered
-subscriptions."""
+"""Measure row filters: one or many in the catalog, and subscriptions with no filter, one or ten."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from replctl.execute import execute
 from replctl.session import Session
 
 _GROUP = "filters"
-#: A short filter, and some of each family of constructs.
+#: Filters of three lengths, with constructs of several families.
 _FILTERS = {
     "short": "a > 5 AND c = 'NSW'",
     "medium": "n BETWEEN 1.5 AND 20 AND c LIKE 'N%' OR a IN (1, 2, 3) AND d IS NOT NULL",
@@ -40,7 +39,7 @@ def measure(run: Run) -> None:
 
 
 def _measure_one(run: Run, home: Path) -> None:
-    """Measure the seconds to parse, check, store and print a filter: the difference from an
+    """Measure the seconds to parse, check, store and print a filter, as the difference from an
     unfiltered table.
     """
     cluster = open_cluster(home)
@@ -123,7 +122,7 @@ def _script(home: Path, name: str, text: str) -> Callable[[], object]:
 
 
 def _measure_sync(run: Run) -> None:
-    """Measure changes without a filter, with one, and with one of ten."""
+    """Measure changes without a filter, with one filter, and with ten filters."""
     rows = run.at(10_000, 1_000_000, 1_000_000)
     changes = rows // 10
     filters = {

@@ -13,7 +13,7 @@ _SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 _DEFAULTS = "MERGE by hand, defaults"
 _LEAN = "MERGE by hand, lean"
 _RECIPE = "replaceWhere by hand"
-#: More keys than this are no literals in a statement.
+#: Statements with more keys than this number do not contain them as literals.
 _MOST_LITERALS = 2000
 
 

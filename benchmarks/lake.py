@@ -49,10 +49,10 @@ COLUMN_NAMES = tuple(_COLUMNS)
 _DEFINITIONS = ", ".join(f"{name} {types[0]}" for name, types in _COLUMNS.items())
 DEFINITIONS = _DEFINITIONS.replace("id bigint", "id bigint PRIMARY KEY", 1)
 STORED = ", ".join(f"{name} {types[1]}" for name, types in _COLUMNS.items())
-#: Row filters, which PostgreSQL and Spark read alike.
+#: Row filters with the same meaning in PostgreSQL and Spark.
 TENTH = "region IN ('r00', 'r01')"
 NINE_TENTHS = "region <> 'r00' AND region <> 'r01'"
-#: Properties that replctl gives its tables: bare tables that are compared with them have them, too.
+#: Properties that replctl gives its tables.  Bare tables in comparisons have the same properties.
 TABLE_PROPERTIES = delta_table.TABLE_PROPERTIES | {"delta.enableDeletionVectors": "true"}
 #: Spark's own defaults of settings that replctl changes.
 _DEFAULTS = {
@@ -205,8 +205,8 @@ class Lake:
 
     @cached_property
     def lean(self) -> SparkSession:
-        """Return a session with Spark's own settings, except that two settings that make small jobs
-        cheap have replctl's values.
+        """Return a session with Spark's own settings, except for two settings of replctl that make
+        small jobs cheap.
         """
         session = self._session_with_defaults()
         for name in ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions"):
@@ -270,7 +270,7 @@ class Lake:
         )
         self.lean.catalog.dropTempView(view)
 
-    # -- what came of it
+    # -- results
 
     def check_equal(self, tables: Mapping[str, str]) -> None:
         """Check that queries, given by the names of their variants, have the same rows.
@@ -343,15 +343,15 @@ def _latest(log: Path) -> int:
 
 
 def _actions(log: Path, version: int) -> list[dict[str, Any]]:
-    with suppress(FileNotFoundError):  # VACUUM may have taken it
+    with suppress(FileNotFoundError):  # VACUUM may have removed it
         content = (log / f"{version:020d}.json").read_text("utf-8")
         return [json.loads(line) for line in content.splitlines()]
     return []
 
 
 def _written(log: Path, version: int) -> int:
-    """Return the bytes of a commit's data files, change files and deletion vectors.  A file that
-    only gets a new deletion vector is named again in the log, but does not count.
+    """Return the bytes of a commit's data files, change files and deletion vectors.  If a file only
+    gets a new deletion vector, the log lists it again, but its bytes do not count.
     """
     actions = _actions(log, version)
     kept = {action["remove"]["path"] for action in actions if "remove" in action}

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 T = TypeVar("T")
-#: Rounds of short work: the number of uncounted ones, and the minimum number of counted ones. The
-#: JVM compiles a sync for twenty rounds.
+#: Rounds of short work: the number of uncounted rounds, and the minimum number of counted rounds.
+#: The JVM needs about twenty rounds to compile a sync.
 _SHORT_WARM_UP, _SHORT_ROUNDS = 11, 7
 #: The variant that the others are compared with.
 REPLCTL = "replctl"
@@ -157,7 +157,7 @@ class Run:
         open_engine: starts Spark at the first call.
         scratch: a folder for tables.
         cases: run only the cases with one of these texts in their names; () for all.
-        postgres: the connection string of a PostgreSQL server to measure, too; None for none.
+        postgres: the connection string of a PostgreSQL server that is also measured, or None.
         remote: the address of the Connect server that the engine uses; None without one.
         master: the master for sessions of separate processes.
         reached: the figures of the goals by their keys.
@@ -288,7 +288,7 @@ def children_of(pid: int) -> dict[int, list[str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             continue
         if int(fields[1]) == pid:
             found[int(folder.name)] = fields

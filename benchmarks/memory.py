@@ -100,7 +100,7 @@ def _sync(lake: Lake) -> tuple[int, int]:
     while process.poll() is None:
         python = max(python, _peak_of(process.pid))
         for child in children_of(process.pid):
-            if (found := _live_bytes(child)) > heap:  # twice: see there
+            if (found := _live_bytes(child)) > heap:  # twice: see _live_bytes
                 heap = max(heap, min(found, _live_bytes(child) or found))
         try:
             process.wait(_INTERVAL)

@@ -110,7 +110,7 @@ class Clock:
 
 
 class Months:
-    """A cluster with a publisher and a subscriber, and the server that works for it."""
+    """A cluster with a publisher and a subscriber, and its Spark server."""
 
     def __init__(self, home: Path, server_folder: Path, engine: Engine) -> None:
         self._home, self._server_folder, self._engine = home, server_folder, engine
@@ -131,7 +131,7 @@ class Months:
         self._sync()
 
     def day(self, commits: int, syncs: int) -> None:
-        """Make changes, synchronize `syncs` times meanwhile, and run VACUUM."""
+        """Make changes, synchronize `syncs` times in between, and run VACUUM."""
         for number in range(commits):
             self._change()
             self._clock.date_files()

@@ -20,7 +20,7 @@ _COMMANDS = (
     "SELECT pg_get_expr(prqual, prrelid) FROM pg_publication_rel",
     "CREATE SCHEMA IF NOT EXISTS s",
 )
-_LONGEST = 120.0  # seconds that a row may be on its way
+_LONGEST = 120.0  # seconds that a row may take to arrive
 #: Rounds until the JVM of an applier is about warm.
 _WATCH_WARM_UP = 12
 

@@ -15,7 +15,7 @@ _REPLACE = "join, replaceWhere by hand"
 _MERGE = "join, MERGE by hand"
 _COPY = "replctl, replacing the table"
 _COUNTED = "both counted and hashed"
-#: Databases whose subscriptions have a copy each: one is reconciled, one is replaced.
+#: Databases with one copy each: the first copy is reconciled, the second copy is replaced.
 _RECONCILED, _REPLACED = "sub", "whole"
 
 

@@ -24,7 +24,7 @@ class Report:
     reached: dict[str, float] = field(default_factory=dict)
 
     def json(self) -> str:
-        """Return the report as JSON, which `read` reads."""
+        """Return the report as JSON, for `read`."""
         return json.dumps(asdict(self), indent=1)
 
     @staticmethod
@@ -100,7 +100,7 @@ def compared_with(measurement: Measurement, others: Sequence[Measurement]) -> fl
 
 
 def _compared_cpu(measurement: Measurement, others: Sequence[Measurement]) -> float | None:
-    """Compare processor seconds as `compared_with`."""
+    """Return the ratio of processor seconds, like `compared_with`."""
     other = _of_replctl(measurement, others)
     if other is None or other.cpu is None or not measurement.cpu:
         return None
@@ -108,7 +108,7 @@ def _compared_cpu(measurement: Measurement, others: Sequence[Measurement]) -> fl
 
 
 def _of_replctl(measurement: Measurement, others: Sequence[Measurement]) -> Measurement | None:
-    """Return replctl's measurement of the case of another variant."""
+    """Return replctl's measurement of the same case; None for replctl itself, or without one."""
     if measurement.variant == REPLCTL:
         return None
     here = (measurement.group, measurement.case, REPLCTL)

@@ -15,20 +15,21 @@ from replctl.spark import SparkConf, find_server, open_engine
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: Properties of a server whose caches are full soon, so that what grows on is a leak: Delta keeps
-#: few logs, and a collection of garbage leaves nothing that is only kept for speed.
+#: Properties of a server whose caches fill up soon, so that any further growth is a leak.  Delta
+#: caches few logs, and the garbage collector also removes objects that are kept only for speed.
 FEW_CACHES = {
     "spark.databricks.delta.delta.log.cacheSize": "64",
     "spark.driver.extraJavaOptions": "-XX:SoftRefLRUPolicyMSPerMB=0",
 }
-_PATIENCE = 60.0  # seconds until a JVM has told
+_PATIENCE = 60.0  # seconds to wait until a JVM has written its memory
 #: Parts of the heap, as a JVM names them for the collectors that replctl uses.
 _PARTS = r"def new generation|tenured generation|PSYoungGen|ParOldGen"
 _HEAP = re.compile(rf"^ (?:{_PARTS})\s+total \d+K, used (\d+)K", re.MULTILINE)
 _METASPACE = re.compile(r"^ Metaspace\s+used (\d+)K", re.MULTILINE)
 _THREAD = re.compile(r'^"([^"]+)" ', re.MULTILINE)
-#: Spark's own pools.  Their threads tell how many queries ran in the last minute: a pool starts a
-#: thread for each piece of work until it is full, and a thread ends after a minute without work.
+#: Spark's own pools.  The number of their threads depends on the queries of the last minute.  A
+#: pool starts a thread for each piece of work until it is full, and a thread ends after a minute
+#: without work.
 _POOL = re.compile(
     r"(?:broadcast-exchange|shuffle-exchange|ResultQueryStageExecution|QueryStageCreator"
     r"|block-manager-(?:ask|storage-async)-thread-pool)-\d+"
@@ -82,7 +83,7 @@ def server_memory(folder: Path, engine: Engine | None = None) -> ServerMemory:
     assert server is not None
     opened = engine or open_engine(SparkConf(remote=server.remote))
     views = len(opened.rows("SHOW VIEWS"))
-    for _ in range(2):  # what Spark drops after the first collection is garbage for the second
+    for _ in range(2):  # the second collection frees what Spark drops after the first
         opened.rows("SELECT reflect('java.lang.System', 'gc')")
         time.sleep(1)
     if engine is None:

@@ -37,7 +37,7 @@ def _measures(run: Run) -> list[Callable[[Run, Lake], None]]:
 
 
 def measure_connect(run: Run) -> None:
-    """Measure the same in a process that uses a Connect server."""
+    """Measure the same work in a process that uses a Connect server."""
     if not _measures(run):
         return
     with (
@@ -105,7 +105,7 @@ def _measure_sync(run: Run, lake: Lake) -> None:
     location, keys = lake.location("sub"), Keys(1000)
     variants: dict[str, Callable[[], object]] = {REPLCTL: lambda: lake.sync("sub")}
     queries = {REPLCTL: rows_of(location), "publisher": rows_of(source, "quantity < 900")}
-    if run.remote is None:  # Delta's Python is classic
+    if run.remote is None:  # the jobs by hand use Delta's Python API for classic sessions
         from benchmarks import bare
 
         by_hand = {

@@ -39,7 +39,7 @@ _TABLES_AT_ONCE = 25
 
 @dataclass(frozen=True)
 class Reading:
-    """The sizes of a process and a cluster: megabytes, and numbers of things."""
+    """The memory of a process in megabytes, and numbers of files, locks, slots and open batches."""
 
     memory: float
     open_files: int
@@ -188,7 +188,7 @@ def _watched(soak: Soak, home: str, remote: str, minutes: float) -> tuple[list[R
         is_done.set()
         writer.join()
         applier.send_signal(signal.SIGTERM)
-        applier.wait(600)  # it finishes a batch of as many tables as have changed
+        applier.wait(600)  # it first finishes a batch with all tables that have changed
     return readings, changes
 
 
