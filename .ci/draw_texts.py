@@ -1,8 +1,8 @@
-"""Draw 40 docstrings and 20 pages at random, for somebody who reads them knowing only the guide.
+"""Draw 40 docstrings and 20 pages at random, for a reader who knows only the guide.
 
     python .ci/draw_texts.py SEED
 
-Docstrings are those of replctl, in full.  Of pages, only the paths are printed.
+The script prints docstrings of replctl in full, and only the paths of pages.
 """
 
 from __future__ import annotations

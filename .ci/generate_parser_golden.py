@@ -30,7 +30,7 @@ SEED = 17  # the same mutations each time
 
 
 class Server:
-    """A connection of libpq whose errors have their position."""
+    """A connection of libpq that returns the positions of errors."""
 
     def __init__(self, conninfo: str) -> None:
         library = ctypes.util.find_library("pq")
@@ -59,7 +59,7 @@ class Server:
         assert error is not None
         if error[1] == len(statement) + len(SENTINEL) - 1 and error[2].endswith('at or near ")"'):
             return "ok"
-        error = self._execute(statement)  # the same error, without what the sentinel adds
+        error = self._execute(statement)  # without the effect of the sentinel on the error
         assert error is not None, statement
         state, position, message = error
         return f"{state} {position} {message}".replace("\n", "\\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write tests/commands/data/privileges*.tsv: which role may do what, from a PostgreSQL 17 server.
+"""Write tests/commands/data/privileges*.tsv: the privileges of roles on a PostgreSQL 17 server.
 
     .ci/generate_privileges_golden.py [SCRIPT ...]
 

@@ -27,7 +27,7 @@ from typing import Any
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "psql" / "data"
 
-#: Field of PrintOptions -> name for \pset, where they differ.
+#: Field of PrintOptions -> name for \pset, if they differ.
 PSET_NAMES = {
     "table_attributes": "tableattr",
     "numeric_locale": "numericlocale",
@@ -36,7 +36,7 @@ PSET_NAMES = {
     "csv_field_separator": "csv_fieldsep",
 }
 
-#: Variables that tell of the connection, not of psql.
+#: Variables that describe the connection, not psql.
 CONNECTION_VARIABLE = re.compile(
     rb"^(DBNAME|ENCODING|HOST|PORT|SERVER_VERSION_\w+|USER|VERSION\w*) = .*\n", re.MULTILINE
 )
@@ -66,7 +66,8 @@ def generate_scripts(conninfo: str) -> None:
             check=False,
         )
         out = re.sub(rb"^psql:", b"replctl:", process.stdout, flags=re.MULTILINE)
-        out = re.sub(rb"^LOCATION:  .*\n", b"", out, flags=re.MULTILINE)  # of PostgreSQL's code
+        # These lines name positions in PostgreSQL's source code
+        out = re.sub(rb"^LOCATION:  .*\n", b"", out, flags=re.MULTILINE)
         path.with_suffix(".out").write_bytes(out)
 
 

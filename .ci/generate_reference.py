@@ -277,7 +277,7 @@ def _hinted() -> Iterator[tuple[str, str, str]]:
 
 
 def _constants(path: Path) -> dict[str, object]:
-    """Return the constants of a module, which has its own or imported ones, by name."""
+    """Return the own and imported constants of a module, by name."""
     name = ".".join(path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__")
     return {key: value for key, value in vars(import_module(name)).items() if key.isupper()}
 

@@ -208,7 +208,8 @@ class Servers:
             continued = _CONTINUED.match(line)
             begun = _WORKER.match(line)
             if continued:
-                if wanted and not continued[2].startswith("COPY "):  # lines are the server's own
+                # A context of COPY has line numbers of the server's own
+                if wanted and not continued[2].startswith("COPY "):
                     reports[-1].append(f"{continued[1]}: {continued[2]}")
             elif begun:
                 severity, message = begun[1], begun[3]

@@ -27,7 +27,7 @@ ABBREVIATIONS = r"""
      ORDER BY match[1] COLLATE "C"
 """
 
-#: Times at which the abbreviation and its zone have different offsets.
+#: A query that counts the times at which the abbreviation and its zone have different offsets.
 DIFFERENCES = """
     SELECT count(*)
       FROM generate_series(timestamp '1850-01-01', timestamp '2060-01-01', interval '5 days') AS t
@@ -71,7 +71,9 @@ def steps(conninfo: str, abbreviation: str) -> str:
 
 
 def meaning(conninfo: str, abbreviation: str, written: str) -> str:
-    """Return the text for the file; `steps` if the offset of its zone differs at some times."""
+    """Return the text for the file: the result of `steps` if the offset of its zone differs at some
+    times.
+    """
     if written.lstrip("-").isdigit():
         return written
     [[count]] = ask(conninfo, DIFFERENCES.format(abbreviation=abbreviation, zone=written))

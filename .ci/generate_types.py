@@ -103,7 +103,7 @@ QUERIES = {
           LEFT JOIN pg_constraint x ON x.conindid = i.indexrelid AND x.contype IN ('p', 'u')
          WHERE c.relnamespace = 'pg_catalog'::regnamespace
          ORDER BY i.indrelid, i.indisprimary DESC, c.relname""",
-    # What only superusers, and members of some predefined roles, may use
+    # Functions and relations that only superusers, and members of some predefined roles, may use
     "restricted": r"""
         SELECT 'function' AS kind, p.oid, p.proname AS name, '' AS readable,
                (SELECT coalesce(string_agg(r.rolname, ',' ORDER BY r.oid), '')

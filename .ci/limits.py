@@ -20,7 +20,7 @@ from pathlib import Path
 
 _LINES_OF_A_FILE = 600
 _METHODS_OF_A_CLASS = 25
-#: Lines of a function that 99 of 100 functions keep to.
+#: Maximum number of lines of 99 of 100 functions.
 _LINES_OF_A_FUNCTION = 42
 _PACKAGE = "replctl"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -42,7 +42,7 @@ class _Module:
 
 
 def complaints(root: Path) -> Iterator[str]:
-    """Yield what is too large in a repository: `file:line: what`."""
+    """Yield a line for each part of a repository that is too large: `file:line: what`."""
     files = {_module_name(root, path): path for path in sorted((root / _PACKAGE).rglob("*.py"))}
     modules = {name: _read(path.read_text("utf-8")) for name, path in files.items()}
     for name, module in modules.items():

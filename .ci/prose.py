@@ -22,9 +22,9 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Words of a sentence in a page or a docstring, at most.
+#: Maximum number of words of a sentence in a page or a docstring.
 _LONGEST = 40
-#: What is not written, and the plainer words for it.
+#: Words that are not allowed, and plainer words for them.
 _PLAINER = {
     r"\banew\b": "again",
     r"\bbeside\b": "next to, with, in addition to",
@@ -46,7 +46,7 @@ _PLAINER = {
     r"\banother( [\w-]+){1,3} than\b": "a ... other than, or a different ...",
     r"\b(goes|go) on(?=[.,;:]|$)": "continues",
 }
-#: The same, in the names of functions, arguments and variables.
+#: The same for the names of functions, arguments and variables.
 _PLAINER_IN_NAMES = {
     r"(^|_)anew(_|$)": "again, rebuild",
     r"(^|_)beside(_|$)": "next_to, with, during",
@@ -63,16 +63,17 @@ _NO_VERB = frozenset(
 )
 #: The first entry of a section of a docstring, if it is not indented by four spaces.
 _SHIFTED_ENTRY = re.compile(r"^(Args|Returns|Raises|Attributes):\n(?! {4}\S)", re.MULTILINE)
-#: An entry of Raises with a pronoun as subject, for which the reader would have to look.
+#: An entry of Raises whose subject is a pronoun instead of a name.
 _UNNAMED_SUBJECT = re.compile(r"^Raises:\n(?: .*\n)*?    [\w, ]+: (it|they)\b", re.MULTILINE)
 #: A line of a docstring that belongs to an example or a table.
 _EXAMPLE = re.compile(r"^ |[^.?!:]  ")
 _PYTHON = ("replctl", "benchmarks", ".ci", "tests")
 #: Docstrings of tests describe what happens, and may begin with words other than verbs.
 _WITH_DOCSTRINGS = ("replctl", "benchmarks", ".ci")
-#: A docstring of a class or a module that begins with one of these names no thing.
+#: A docstring of a class or a module must not begin with one of these, because they name nothing.
 _HEADLESS = frozenset("How When Where Which Who Why".split())
-#: Words with which no docstring begins, not even in tests: it would not say what happens.
+#: No docstring may begin with one of these, not even in tests, because they do not say what
+#: happens.
 _RIDDLES = frozenset("How What Whether Which Who Why".split())
 #: Files other than Python with comments, and the beginning of a comment.
 _COMMENTED = {
@@ -190,8 +191,8 @@ def _beginning(node: ast.AST, docstring: str) -> str | None:
 
 
 def _in_page(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the complaints about a page in Markdown, with their lines.  Code is left out, and so is
-    the length of sentences in tables.
+    """Yield the complaints about a page in Markdown, with their lines.  Ignore code, and the length
+    of sentences in tables.
     """
     text = re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL)
     start, paragraph = 1, list[str]()
