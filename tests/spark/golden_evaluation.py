@@ -25,7 +25,7 @@ TOPICS = sorted(path.stem for path in (DATA / "inputs").glob("*.txt"))
 
 @dataclass(frozen=True)
 class Golden:
-    """An expression and for each row `=text`, `!SQLSTATE` or NULL."""
+    """An expression, with `=text`, `!SQLSTATE` or NULL for each row."""
 
     topic: str
     expression: str
@@ -56,10 +56,10 @@ def rows() -> list[list[str | None]]:
 
 
 def analyzed(expression: str, context: ExprContext = ExprContext.CHECK) -> nodes.Expr:
-    """Return a typed expression over table et.
+    """Return the typed expression over table et.
 
     Raises:
-        PostgresError: replctl refuses the expression, or does not support it yet.
+        PostgresError: replctl does not accept the expression.
     """
     statement = parse_statement(f"SELECT {expression}")
     assert isinstance(statement, ast.SelectStmt)

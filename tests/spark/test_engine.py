@@ -51,14 +51,14 @@ def test_rows_take_no_more_memory_than_they_may(engine: Engine) -> None:
 def test_a_start_that_failed_is_forgotten(
     error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pyspark keeps the gateway to a JVM that has ended: the next start would wait for it."""
+    """pyspark keeps the gateway to a JVM that has ended, and the next start would wait for it."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from replctl.spark import SparkConf, java_start
     from replctl.spark.engine import Engine
 
-    # The session that other tests share is there again afterwards
+    # Restore the session that other tests share afterwards
     for owner, name in (
         (SparkContext, "_jvm"),
         (SparkContext, "_active_spark_context"),
@@ -79,9 +79,10 @@ def test_a_start_that_failed_is_forgotten(
         Engine(SparkConf(properties=(legacy, own), scratch=tmp_path))
     assert SparkContext._gateway is None
     assert given[0]["spark.driver.memory"] == "1g"
-    assert given[0]["spark.storage.blockManagerHeartbeatTimeoutMs"] == "3650d"  # clocks jump
+    assert given[0]["spark.storage.blockManagerHeartbeatTimeoutMs"] == "3650d"  # clocks may jump
     assert legacy[0] not in given[0]
-    assert given[0]["spark.sql.warehouse.dir"].startswith(str(tmp_path))  # not where we are
+    # Without this setting, Spark would use the working directory
+    assert given[0]["spark.sql.warehouse.dir"].startswith(str(tmp_path))
 
 
 def test_feeds_in_a_statement() -> None:

@@ -186,7 +186,7 @@ _REFUSED = (
     ],
 )
 def test_storage_that_is_not_there(error: Exception) -> None:
-    """Spark runs: the storage does not answer."""
+    """Spark runs, but the storage does not answer."""
     told = translated(error)
     assert (type(told), told.sqlstate, told.path) == (
         HostNotReached,

@@ -29,7 +29,7 @@ REFUSED = {
     "ARRAY[[i4, 1], [2, 3]]",
     "ARRAY[ia, ia]",
 }
-#: Row 7 has arrays of two dimensions there, which no table of the lake has.
+#: A row with arrays of two dimensions, which a table of the lake cannot have.
 _NESTED_ROW = 7
 _NESTED = {column.attnum for column in columns() if column.name in ("ia", "ta")}
 _BATCH = 60
@@ -47,7 +47,7 @@ def sql_of(expr: nodes.Expr) -> SqlValue:
 
 
 def translated() -> list[tuple[Golden, nodes.Expr, str]]:
-    """Return the golden lines that are not refused, each with its expression and its SQL."""
+    """Return all golden lines that are not refused, each with its expression and SQL."""
     found = []
     for topic in TOPICS:
         for line in golden_lines(topic):
@@ -58,7 +58,7 @@ def translated() -> list[tuple[Golden, nodes.Expr, str]]:
 
 
 def simplified(line: Golden) -> nodes.Expr | None:
-    """Return the expression as it is evaluated; None if a constant part of it already fails."""
+    """Return the simplified expression; None if simplifying it raises an error for all rows."""
     expr = analyzed(line.expression)
     if len(set(line.results)) > 1 or not line.results[0].startswith("!"):
         return fold.simplified(expr)
@@ -68,7 +68,7 @@ def simplified(line: Golden) -> nodes.Expr | None:
 
 
 def compared_rows(line: Golden, expr: nodes.Expr) -> Iterator[tuple[int, str]]:
-    """Row numbers, from 1, and the server's results."""
+    """Yield the number of each compared row, from 1, and the server's result."""
     attnums = {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
     for number, result in enumerate(line.results, start=1):
         if number != _NESTED_ROW or not attnums & _NESTED:
@@ -119,7 +119,7 @@ def as_parameter(node: nodes.Node) -> nodes.Node | None:
 
 @pytest.fixture(scope="module")
 def table(engine: Engine) -> Iterator[str]:
-    """A view of table et."""
+    """Yield a view of table et."""
     stored = [
         [
             None if number == _NESTED_ROW and column.attnum in _NESTED else item
@@ -136,7 +136,8 @@ def table(engine: Engine) -> Iterator[str]:
 
 @pytest.mark.spark
 def test_values_in_spark(engine: Engine, table: str) -> None:
-    """Rows for which the server has an error are left out by CASE, which has to guard them."""
+    """CASE leaves out rows for which the server raises an error, so it must not evaluate their
+    values."""
     items = translated()
     different = []
     for start in range(0, len(items), _BATCH):
@@ -239,7 +240,8 @@ def test_python_does_what_spark_cannot(expression: str) -> None:
 
 
 def test_repeated_operands_do_not_multiply() -> None:
-    """f8 + f8 + ...: every sum is tested for overflow, which names its operands several times."""
+    """In f8 + f8 + ..., replctl tests each sum for overflow.  Each test names its operands several
+    times."""
     expression = " + ".join(["f8"] * 12)
     assert len(sql_of(analyzed(expression)).text) < 20_000
 

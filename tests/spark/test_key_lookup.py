@@ -34,7 +34,7 @@ _VALUES = (
     "id, concat('it''s \\\\ ', id) AS `a\"name`, date_from_unix_date(id) AS day,"
     " CAST(timestamp_micros(id * 7000001) AS TIMESTAMP_NTZ) AS local_at, id / 8D AS score, 0 AS n"
 )
-#: For each possible key column, the value of an id, in its wire form.
+#: For each possible key column, a function that returns the value of an id, in wire form.
 _WIRE: dict[int, Callable[[int], object]] = {
     1: lambda i: i,
     2: lambda i: f"it's \\ {i}",
@@ -48,7 +48,7 @@ def _source(location: Path | str, **changed: Any) -> TableSource:
 
 
 def _write(engine: Engine, location: Path) -> None:
-    """One file of many row groups and pages, of a table as replctl makes them."""
+    """Write a table with replctl's properties, in one file of many row groups and pages."""
     engine.run(
         f'CREATE TABLE delta.`{location}` (id BIGINT, `a"name` STRING, day DATE,'
         " local_at TIMESTAMP_NTZ, score DOUBLE, n INT) USING delta TBLPROPERTIES"

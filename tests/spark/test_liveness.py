@@ -20,7 +20,8 @@ _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 @contextmanager
 def _listening(reply: bytes | None) -> Iterator[int]:
-    """A port that sends `reply` to each client, and closes; None: it never accepts a client."""
+    """Yield a port that sends `reply` to its client, and closes.  If `reply` is None, it accepts no
+    client."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -40,7 +41,7 @@ def _listening(reply: bytes | None) -> Iterator[int]:
         (_SETTINGS, True),
         (b"HTTP/1.1 400 Bad Request\r\n", False),
         (b"", False),
-        (None, False),  # the system has taken the connection; the process is stopped
+        (None, False),  # the process is stopped; only the system has accepted the connection
     ],
 )
 def test_what_answers(reply: bytes | None, expected: bool) -> None:
@@ -67,10 +68,10 @@ def test_several_questions_in_a_row_have_no_answer(given: str, expected: list[bo
     replies = iter(given)
     now = 0.0
     liveness = Liveness(lambda: next(replies) == "y", lambda: now)
-    assert not liveness.has_ended()  # it is not asked at once
+    assert not liveness.has_ended()  # it does not check at once
     found = []
     for _ in given:
-        now += 1000  # of a process that was stopped together with the server: one question
+        now += 1000  # a long pause of this process itself counts as a single check
         found.append(liveness.has_ended())
     assert found == expected
 

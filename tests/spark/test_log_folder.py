@@ -1,4 +1,4 @@
-"""Logs that replctl writes for Spark: replctl removes unused logs, whatever the clock shows."""
+"""Logs that replctl writes for Spark: replctl removes unused logs, regardless of the clock."""
 
 from __future__ import annotations
 

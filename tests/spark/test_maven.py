@@ -159,7 +159,8 @@ def test_a_network_that_does_not_answer(
 
 @pytest.mark.spark
 def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Like the fake above, but with Ivy itself.  Nothing remains of the attempt."""
+    """The test is like the one above, but uses Ivy itself instead of a fake.  Nothing remains of
+    the attempt."""
     monkeypatch.setattr(maven, "_SILENCE", 10.0)
     monkeypatch.delenv("REPLCTL_IVY_SETTINGS", raising=False)
     with socket.socket() as silent:

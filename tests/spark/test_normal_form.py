@@ -117,7 +117,8 @@ def test_numbers_in_documents(document: str, normal: str) -> None:
 _SETTINGS = "-c timezone=UTC -c datestyle=ISO,MDY -c intervalstyle=postgres -c lc_monetary=C"
 _EXAMPLES = 120
 _SEED = 27
-#: Where zeros may stand at the end of a number without a fraction, and of one with a fraction.
+#: Marks at which zeros may be added: after a number without a fraction, and after one with a
+#: fraction.
 _WHOLE, _FRACTION = "\u00a7", "\u00b6"
 _NUMBERS = st.builds(
     lambda sign, digits: f"{sign}{digits}{_FRACTION if '.' in digits else _WHOLE}",
@@ -147,7 +148,7 @@ _INTERVALS = st.builds(
 
 
 def _bounds(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Ranges without an upper bound, and with equal bounds."""
+    """Return a strategy for ranges without an upper bound, and for ranges with equal bounds."""
     return st.builds(
         lambda low, flags: f"{flags[0]}{low},{flags[1]}",
         values,
@@ -165,7 +166,7 @@ def _arrays(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 class Kind(NamedTuple):
-    """A type: as declared, in the catalog, and texts of its values, some of them equal."""
+    """A type as declared and in the catalog, with texts of its values, some of which are equal."""
 
     declared: str
     type: str
@@ -252,7 +253,7 @@ _KINDS = [
 
 @pytest.fixture(scope="module")
 def server(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection in whose transaction, which is undone, the enum exists."""
+    """Yield a connection whose transaction creates the enum, and roll it back afterwards."""
     with psycopg.connect(postgres_server, dbname="postgres", options=_SETTINGS) as connection:
         connection.execute("CREATE TYPE shade AS ENUM ('light', 'dark', 'Light')")
         yield connection
@@ -260,8 +261,8 @@ def server(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def drawn_texts() -> list[list[str]]:
-    """For each kind the texts that Hypothesis draws, always the same: each without and with zeros
-    at the end of its numbers."""
+    """Return the texts that Hypothesis draws for each kind, always the same ones.  Each text
+    appears without and with zeros at the end of its numbers."""
     texts: list[dict[str, None]] = [{} for _ in _KINDS]
 
     @seed(_SEED)
@@ -279,7 +280,8 @@ def drawn_texts() -> list[list[str]]:
 def classes_of_server(
     server: psycopg.Connection[Any], kind: Kind, texts: Sequence[str]
 ) -> tuple[list[str], list[int]]:
-    """The canonical texts, and for each the number of the first that is equal to it."""
+    """Return the canonical text of each value, and the number of the first value that is equal to
+    it."""
     found = server.execute(
         "WITH value AS MATERIALIZED (SELECT n,"
         f" t::{kind.declared} AS v FROM unnest(%s::text[]) WITH ORDINALITY AS x(t, n))"
@@ -290,7 +292,7 @@ def classes_of_server(
 
 
 def classes_sql(position: int, kind: Kind) -> str:
-    """A column with all values of a kind: number, normal form and its hash."""
+    """Return the SQL of a column with all values of a kind: number, normal form and its hash."""
     value = SqlValue(f"v{position}", kind.type, storage_type(kind.type, kind.typmod))
     normal = normal_form(value).text
     found = f"named_struct('n', n, 'v', {normal}, 'h', xxhash64({normal}))"

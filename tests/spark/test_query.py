@@ -1,4 +1,4 @@
-"""Spark SQL as a value."""
+"""Queries of Spark SQL, which know their steps and the tables that they read."""
 
 import pytest
 

@@ -23,7 +23,7 @@ _MAKE = (
 
 @contextmanager
 def _process(place: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A process that has a scratch directory."""
+    """Yield a process with a scratch directory, and this directory."""
     command = [sys.executable, "-c", _MAKE, str(place)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

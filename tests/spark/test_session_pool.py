@@ -1,4 +1,4 @@
-"""Sessions of threads, and those that a Connect server has ended."""
+"""Sessions of threads, and sessions that a Connect server has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sessions:
-    """A pool of texts in the place of sessions, with a clock that the test sets."""
+    """A pool with texts instead of sessions, and with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = self.time_of_day = 0.0
@@ -62,7 +62,7 @@ def test_each_thread_has_its_own() -> None:
     sessions = Sessions()
     assert sessions.current() == sessions.current() == "session 1"
     assert sessions.in_thread() == "session 2"
-    assert sessions.in_thread() == "session 2"  # of the thread that has ended
+    assert sessions.in_thread() == "session 2"  # the session of the ended thread
     assert sessions.all() == ["session 1", "session 2"]
     sessions.pool.clear()
     assert sessions.all() == []

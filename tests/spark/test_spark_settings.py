@@ -81,9 +81,9 @@ def test_a_server_with_another_setting_is_refused(name: str, value: str) -> None
 @pytest.mark.parametrize(
     ("found", "name", "expected"),
     [
-        (None, "spark.sql.parquet.writeLegacyFormat", True),  # Spark's own value is the right one
-        (None, "spark.sql.parquet.outputTimestampType", False),  # Spark's own is INT96
-        (None, "spark.sql.session.timeZone", False),  # it is the machine's
+        (None, "spark.sql.parquet.writeLegacyFormat", True),  # Spark's default is right
+        (None, "spark.sql.parquet.outputTimestampType", False),  # Spark's default is INT96
+        (None, "spark.sql.session.timeZone", False),  # the default is the machine's zone
         (None, "spark.sql.variable.substitute", False),
         ("timestamp_micros", "spark.sql.parquet.outputTimestampType", True),
         ("INT96", "spark.sql.parquet.outputTimestampType", False),
@@ -116,8 +116,8 @@ def test_a_server_without_delta_is_refused(missing: str) -> None:
 
 @pytest.mark.spark
 def test_a_session_takes_its_settings_back(tmp_path: Path) -> None:
-    """replctl configures a session again, whatever settings it had before, classic or of a
-    server."""
+    """replctl configures a session again, regardless of its earlier settings.  This applies to
+    classic sessions and to sessions of a server."""
     engine = opened_engine()
     session = engine.new_session()
     for name, value in HOSTILE.items():

@@ -1,6 +1,6 @@
 """The Spark SQL of jobs, for fixed tables: data/sql_shapes.txt.
 
-The file shows what a change of a builder changes.  Write it again with
+The file shows the effect of a change to a builder.  Write it again with
 `REPLCTL_WRITE_SHAPES=1 python -m pytest tests/spark/test_sql_shapes.py`, and read the difference.
 """
 
@@ -75,7 +75,7 @@ _FILE = Path(__file__).parent / "data" / "sql_shapes.txt"
 
 
 def operator(name: str, left: Expr, right: Expr) -> OpExpr:
-    """`left name right`, of values of one type."""
+    """Return the operator expression `left name right`, for values of one type."""
     found = next(
         item
         for item in builtin.operators()[name]
@@ -153,7 +153,7 @@ PLAIN = Target(
 )
 KEYLESS = Target("public.orders", PLAIN.columns, (), PLAIN.leaves)
 
-# The same with columns of its own, constraints, and two partitions by region.
+# The same table with columns of its own, constraints, and two partitions by region.
 _KEYS, _TYPES = (2,), (("text", -1),)
 EUROPE = PartitionBound("list", values=("EU", None))
 LEAVES = (
@@ -209,7 +209,7 @@ HASHED = PartitionRule(
 
 
 def many_changes(target: Target) -> Staged:
-    """Converted changes, too many to be here."""
+    """Return converted changes whose rows stay in Spark because there are too many."""
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     columns += [
         StagedColumn(f"{image}{c.attnum}", c.type, c.typmod)
@@ -221,13 +221,13 @@ def many_changes(target: Target) -> Staged:
 
 
 def many_rows(target: Target, **more: Any) -> Outcome:
-    """An outcome, too large to be here."""
+    """Return an outcome whose rows stay in Spark because there are too many."""
     columns = tuple(outcome_columns(target, with_old=True))
     return Outcome(target, Staged("outcome", columns, None), (), **more)
 
 
 def few_rows() -> Outcome:
-    """An outcome of PLAIN with an update and an insert."""
+    """Return an outcome of PLAIN with an update and an insert."""
     import pyarrow as pa
 
     columns = (
@@ -240,7 +240,7 @@ def few_rows() -> Outcome:
 
 
 def recorded(*answers: list[tuple[Any, ...]], job: Callable[[Any], object]) -> str:
-    """The statements of a job."""
+    """Return the statements of a job."""
     recorder = Recorder(*answers)
     job(recorder)
     return ";\n".join(recorder.statements)
@@ -253,7 +253,7 @@ def outcome_shape(
     moves_keys: bool = False,
     repeats_keys: bool = False,
 ) -> str:
-    """The query of the outcome of many replicated changes."""
+    """Return the query of the outcome of many replicated changes."""
     recorder = Recorder(stops=True)
     summary = ChangeSummary(
         frozenset(ROW_ACTIONS), has_several_positions, moves_keys, repeats_keys, repeats_rows=False
@@ -269,7 +269,7 @@ def outcome_shape(
 NOTE = CommitNote("note", "subscription 16390 of 16400", 5)
 BOTH = LeafChange(1, 1, 1)
 
-#: Name -> the SQL.
+#: Functions that return the SQL, by name.
 SHAPES: dict[str, Callable[[], str]] = {
     # reading
     "scan": lambda: scan(ORDERS),
@@ -461,12 +461,12 @@ SENT = (
 
 
 def sides(target: Target, **more: Any) -> Sides:
-    """A comparison of a target with rows of other types."""
+    """Return a comparison of a target with rows of other types."""
     return Sides("SELECT * FROM published", SENT, target, **more)
 
 
 def conversion_shape() -> str:
-    """Changes with values that the target has in other types."""
+    """Return the conversion of changes whose values have other types than the target's columns."""
     changes = Staged("sent", (), None)
     recorder = Recorder(stops=True)
     with (
@@ -478,21 +478,21 @@ def conversion_shape() -> str:
 
 
 def shown(name: str) -> str:
-    """A shape as the file has it."""
+    """Return a shape in the form of the file."""
     parts = SHAPES[name]().split(";\n")
     return "\n".join(line for part in parts for line in [*lines(part), ";"])
 
 
 @cache
 def kept() -> dict[str, str]:
-    """The shapes of the file."""
+    """Return the shapes of the file, by name."""
     parts = _FILE.read_text(encoding="utf-8").split("\n-- # ")
     named = (part.rstrip("\n").partition("\n") for part in parts[1:])
     return {name: shape for name, _, shape in named}
 
 
 def written() -> str:
-    """The file as it has to be."""
+    """Return the text that the file must have."""
     head = "-- Spark SQL of jobs; tests/spark/test_sql_shapes.py says how this file is written.\n"
     return head + "".join(f"\n-- # {name}\n{shown(name)}\n" for name in SHAPES)
 

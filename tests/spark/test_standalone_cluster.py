@@ -41,7 +41,7 @@ UPDATE t SET region = CASE WHEN id = 100 THEN 'south' ELSE 'north' END WHERE id 
 UPDATE t SET price = price + 1 WHERE id > 4000;
 DELETE FROM t WHERE id BETWEEN 200 AND 299;
 """
-#: The answer of a PostgreSQL server about the rows that pass the filter is below.
+#: The test has the answer of a PostgreSQL server for the rows that pass the filter.
 _QUERY = "SELECT count(*), min(id), sum(id), sum(price) FROM t"
 
 
@@ -93,7 +93,7 @@ def said(log: Path, pattern: str | re.Pattern[str]) -> re.Match[str]:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master that has two workers."""
+    """Yield the address of a master with two workers."""
     modules = subprocess.run(
         [find_java(), "--list-modules"], capture_output=True, text=True, check=True
     )

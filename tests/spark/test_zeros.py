@@ -1,4 +1,4 @@
-"""Zeros of both signs are equal, whatever a data file says about its values."""
+"""Zeros of both signs are equal, regardless of the statistics in data files."""
 
 from __future__ import annotations
 
