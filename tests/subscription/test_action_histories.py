@@ -50,7 +50,7 @@ _MATRIX = [
         ("target", AT_A_TARGET, STOPS_AT_A_TARGET),
     )
     for action in [*continuing, *stops]
-    if action not in INCOMPATIBLE  # the others need the columns
+    if action not in INCOMPATIBLE  # other actions need the columns
 ]
 
 
@@ -66,9 +66,9 @@ class History:
         may_stop: since the last sync, something was done that may stop the subscription.
         is_behind: since the last sync, the owner has acted.
         is_touched: since the last reconcile, a neighbour has acted on the copy.
-        is_torn: since the last reconcile, files of the copy are gone, which a later sync may need.
-        steps: what was done.
-        problems: what should not have happened.
+        is_torn: since the last reconcile, the copy has lost files that a later sync may need.
+        steps: the actions so far.
+        problems: the failures so far.
     """
 
     table: CopiedTable
@@ -84,7 +84,7 @@ class History:
         return f"{self.table.name}: {'; '.join(self.steps)}: {'; '.join(self.problems)}"
 
     def act(self) -> None:
-        """Do an action by chance.  What Spark refuses is done in part, or not at all."""
+        """Do a random action.  Spark may refuse it, or carry out only a part of it."""
         side, action, stops = self.random.choice(_MATRIX)
         self.steps.append(f"{action.name} ({side})")
         self.may_stop |= stops or (action.name == "log cleaned" and self.is_behind)
@@ -105,7 +105,7 @@ class History:
             self.problems.append("it may not stop here")
 
     def note_sync(self) -> None:
-        """All changes are applied."""
+        """Record a sync that has applied all changes.  Save the tables in half of the cases."""
         self.steps.append("sync")
         self.may_stop = self.is_behind = False
         if self.random.random() < 0.5:
@@ -114,7 +114,7 @@ class History:
 
 
 class Batch:
-    """Histories side by side."""
+    """Histories that share their syncs."""
 
     def __init__(self, lake: OwnedLake, numbers: Sequence[int]) -> None:
         self._lake = lake
@@ -158,7 +158,7 @@ class Batch:
             history.problems.append(f"{error.message} {error.detail} {error.hint}")
 
     def _sync(self) -> None:
-        """Sync, and follow the HINTs until no subscription fails, in at most four rounds."""
+        """Sync and follow the HINTs, in at most four rounds, until no subscription fails."""
         for _attempt in range(4):
             failures = self._lake.sync()
             for name, failure in failures.items():

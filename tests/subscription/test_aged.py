@@ -1,5 +1,4 @@
-"""Changes, copies and recoveries that wait for longer than Delta's retention, while their files
-still exist."""
+"""Changes, copies and recoveries work after Delta's retention, as long as their files exist."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ Age = Callable[[], None]
 
 @pytest.fixture(params=[10, 400], ids=["10 days", "400 days"])
 def age(request: pytest.FixtureRequest, tmp_path: Path) -> Age:
-    """A function that makes every file below the test's folder a number of days old."""
+    """Return a function that makes all files of tables in the test's folder a number of days
+    old."""
 
     def make_older() -> None:
         moment = time.time() - request.param * 86400
@@ -43,7 +43,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"{point}:error")
 
 
-#: What is published, and what is replicated.
+#: Queries of the published rows, and of the replicated rows.
 _PUBLISHED, _REPLICATED = (
     f"SELECT 'keyed', id, a FROM keyed{condition} UNION ALL SELECT 'loose', a, NULL FROM loose"
     " UNION ALL SELECT 'owned', id, NULL FROM owned ORDER BY 1, 2"
@@ -52,7 +52,8 @@ _PUBLISHED, _REPLICATED = (
 
 
 def make_tables(publisher: Database, subscriber: Database, folder: Path) -> None:
-    """A table of each kind at both ends, with rows; `owned` lies where its owner put it."""
+    """Make a table of each kind at both ends, with rows.  `owned` is a Delta table at a place of
+    its owner."""
     for database, end in ((publisher, "source"), (subscriber, "target")):
         database.run(
             "CREATE TABLE keyed (id int PRIMARY KEY, a int);"
@@ -69,7 +70,7 @@ def make_tables(publisher: Database, subscriber: Database, folder: Path) -> None
 
 
 def change(publisher: Database, engine: Engine, folder: Path, step: int) -> None:
-    """Rows move into and out of the filter, keys change, a table is emptied, its owner writes.
+    """Move rows into and out of the filter, change keys, empty a table, and write as an owner.
 
     Args:
         step: 1, then 2: each changes other rows.
@@ -85,7 +86,7 @@ def change(publisher: Database, engine: Engine, folder: Path, step: int) -> None
 
 
 def check_equal(publisher: Database, subscriber: Database) -> None:
-    """Check that the target has what the publication publishes of the source."""
+    """Check that the target has exactly the published rows of the source."""
     expected = publisher.rows(_PUBLISHED)
     assert subscriber.rows(_REPLICATED) == expected
     assert {row[0] for row in expected} == {"keyed", "loose", "owned"}
@@ -103,7 +104,7 @@ def test_old_versions_are_copied_and_decoded_and_written_again(
     make_tables(publisher, subscriber, folder)
     publisher.run("SELECT pg_create_logical_replication_slot('d', 'test_decoding')")
 
-    # A copy that was interrupted reads its old snapshot; old changes are applied to it
+    # An interrupted copy reads its old snapshot.  Then old changes are applied to it
     fail_at(monkeypatch, "tablesync.after-copy")
     assert subscriber.sync() != []
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
@@ -112,7 +113,7 @@ def test_old_versions_are_copied_and_decoded_and_written_again(
     assert subscriber.sync() == []
     check_equal(publisher, subscriber)
 
-    # A batch that was interrupted is replayed over old targets
+    # An interrupted batch is repeated over old targets
     change(publisher, engine, folder, 2)
     age()
     fail_at(monkeypatch, "apply.after-first-table")
@@ -124,7 +125,7 @@ def test_old_versions_are_copied_and_decoded_and_written_again(
     assert subscriber.sync() == []
     check_equal(publisher, subscriber)
 
-    # A slot decodes all of that; a table is compared with its old source
+    # A slot decodes all these changes.  REFRESH TABLE compares a table with its old source
     age()
     changes = publisher.rows("SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)")
     assert changes.count(("table public.loose: TRUNCATE: (no-flags)",)) == 2

@@ -37,8 +37,8 @@ _ROWS = ("-A", "-t", "-c", "SELECT * FROM t ORDER BY id")
 
 @pytest.mark.slow(1)
 def test_a_second_applier_and_a_signal(tmp_path: Path, connect_server: str) -> None:
-    """An update of keys is applied by itself, so that there are three batches; the first one is
-    stopped when it has written."""
+    """An update of keys is applied by itself, so there are three batches.  The first applier stops
+    after it has written the first table."""
     environment = {
         **os.environ,
         "REPLCTL_HOME": str(tmp_path / "cluster"),

@@ -63,7 +63,7 @@ def test_a_backlog_in_batches(psql: Psql) -> None:
     ]
     run(psql, "test_pub", "".join(inserts) + "INSERT INTO other SELECT generate_series(1, 100);\n")
     assert applied(sync(psql, "--max-batch-changes", "6")) == [("1", "2")]
-    assert versions(psql, "t") == 1 + 2  # the first one makes the table
+    assert versions(psql, "t") == 1 + 2  # the first commit makes the table
     assert run(psql, "test_sub", "SELECT count(*) FROM t;") == "9\n"
 
     # A large transaction is also one batch.  Deleted rows count like new ones

@@ -22,8 +22,9 @@ _BEFORE_CHECK, _BEFORE_WRITE = "leaf_changes", "write_leaf"
 
 @pytest.fixture
 def race(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine, str, list[str]], None]:
-    """Carries out Spark's statements, one at each of the next calls of a function that concern
-    table t; those for other tables run next to it."""
+    """Return a function that lets another program write between two steps of replctl.  Spark runs
+    one statement at each of the next calls of a function of replctl for table t.  Calls for other
+    tables run no statement."""
 
     def begin(engine: Engine, job: str, statements: list[str]) -> None:
         owners = [spark.jobs] if job == _BEFORE_CHECK else [write, replicated_table]
@@ -49,7 +50,7 @@ def _path(node: Database, table: str) -> str:
 
 
 def _subscribe(publisher: Database, subscriber: Database) -> None:
-    """Replicate table t from now on, without a copy: the sync of one takes as long as another."""
+    """Replicate table t without an initial copy, which would need another sync."""
     publisher.run("CREATE PUBLICATION p FOR TABLE t")
     subscriber.run(
         "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p WITH (copy_data = false)"
@@ -100,8 +101,8 @@ def test_apply_is_repeated(
     engine: Engine,
     race: Callable[[Engine, str, list[str]], None],
 ) -> None:
-    """Also of the tables of a batch that are not yet written; and a key that comes meanwhile is
-    found."""
+    """replctl also repeats changes of the tables of a batch that are not written yet.  It finds a
+    key that another program inserts in the meantime."""
     publisher.run("CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE u (a int PRIMARY KEY)")
     subscriber.run("CREATE TABLE t (id int PRIMARY KEY, v int, own int DEFAULT 0)")
     subscriber.run("CREATE TABLE u (a int PRIMARY KEY)")

@@ -29,7 +29,7 @@ _FIRST = "INSERT INTO t VALUES (2, 'first'); UPDATE t SET v = 'first' WHERE id =
 
 
 class Copies:
-    """Tables t, u and n, which has no key, and their copies."""
+    """Tables t and u with a key, table n without a key, and their copies."""
 
     def __init__(self, source: Database, target: Database, engine: Engine) -> None:
         self.source, self.target, self.engine = source, target, engine
@@ -51,7 +51,8 @@ class Copies:
         return {table: latest_version(self.place(table)) for table in "tun"}
 
     def write_other(self, before: dict[str, int | None], written: str, rows: str) -> str:
-        """Let another program write a row into the one of two tables that is not written yet."""
+        """Let another program write rows into the table of two that is not written yet.  Return its
+        name."""
         (other,) = [name for name in written if self.versions()[name] == before[name]]
         self.engine.run(f"INSERT INTO delta.`{self.place(other)}` VALUES {rows}")
         return other
@@ -65,7 +66,7 @@ class Copies:
 
 
 def _write_one_table(patch: pytest.MonkeyPatch) -> None:
-    """Let a batch end with an error when its first table is written."""
+    """Let a batch fail after its first table is written."""
     write, written = BatchApply._write_table, list[object]()
 
     def write_first(self: BatchApply, *arguments: Any) -> None:

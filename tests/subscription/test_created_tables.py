@@ -1,4 +1,4 @@
-"""Tables that CREATE SUBSCRIPTION has made hold what is published."""
+"""The tables that CREATE SUBSCRIPTION makes contain the published rows."""
 
 from __future__ import annotations
 

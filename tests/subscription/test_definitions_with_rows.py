@@ -1,4 +1,4 @@
-"""ALTER TABLE of tables with rows: it fills columns, and runs in transaction blocks."""
+"""ALTER TABLE of tables with rows: it fills columns, and runs in transactions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def test_rows_written_before_a_definition_in_one_block(
 def test_a_partition_finds_rows_by_its_own_identity(
     publisher: Database, subscriber: Database
 ) -> None:
-    """The partitioned table has none; where partitions differ, rows cannot be found."""
+    """The partitioned table has no identity.  If the identities of its partitions differ, replctl
+    cannot find rows."""
     publisher.run("CREATE TABLE t (a int PRIMARY KEY, b int, c text)")
     _subscribe(
         publisher,
@@ -99,7 +100,7 @@ def test_a_partition_finds_rows_by_its_own_identity(
     )
     publisher.run("INSERT INTO t VALUES (1, 1, 'a'), (11, 11, 'b'), (2, 2, 'c')")
     assert subscriber.sync() == []
-    subscriber.run("UPDATE t SET b = 0")  # which the changes do not look at
+    subscriber.run("UPDATE t SET b = 0")  # the changes do not compare this column
     publisher.run("UPDATE t SET c = 'x' WHERE a <> 2; UPDATE t SET a = 12 WHERE a = 1")
     publisher.run("DELETE FROM t WHERE a = 11")
     assert subscriber.sync() == []

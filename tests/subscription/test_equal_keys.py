@@ -40,8 +40,8 @@ _SHOWN = {
 
 
 def _each(databases: list[Database], *statements: str) -> None:
-    """Run statements in which {a}, {b}, {c} are a value of each type in three forms, {d}
-    another."""
+    """Run statements in which {a}, {b} and {c} are three forms of a value of each type, and {d} is
+    another value."""
     nulls = ", ".join("NULL" for _ in _FORMS)
     for database in databases:
         for statement in statements:
@@ -73,7 +73,7 @@ def test_changes_find_keys_in_another_form(publisher: Database, subscriber: Data
     assert subscriber.sync() == []
     _same_rows(publisher, subscriber)
 
-    # the value that is written changes, its key does not
+    # the stored form of the key changes, but its value does not
     _each([publisher], "UPDATE t SET ({k}) = ({c}) WHERE ({k}) = ({b})")
     assert subscriber.sync() == []
     _same_rows(publisher, subscriber)

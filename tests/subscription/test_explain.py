@@ -14,7 +14,7 @@ _TABLES = (
     "CREATE TABLE t (id int PRIMARY KEY, region text, n int DEFAULT 0);"
     "CREATE TABLE u (id int PRIMARY KEY)"
 )
-#: What a plan must not change.
+#: Queries of the state that a plan must not change.
 _STATE = (
     "SELECT slot_name, confirmed_flush_lsn, active FROM pg_replication_slots",
     "SELECT srsubid, srrelid, srsubstate, srsublsn FROM pg_subscription_rel",

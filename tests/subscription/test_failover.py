@@ -22,7 +22,7 @@ _ROWS = "SELECT id, note FROM t ORDER BY id"
 
 @pytest.fixture
 def clusters(tmp_path: Path) -> Iterator[Callable[[str], Cluster]]:
-    """Clusters by name, closed at the end."""
+    """Yield a function that opens a cluster by its name.  Close all clusters afterwards."""
     opened: dict[str, Cluster] = {}
 
     def cluster(name: str) -> Cluster:
@@ -36,7 +36,8 @@ def clusters(tmp_path: Path) -> Iterator[Callable[[str], Cluster]]:
 
 
 def _die_in_a_block(home: Path, engine: Engine) -> None:
-    """A process that has written two tables in a block, and is gone then, with its locks."""
+    """Write two tables in a transaction, then give up its locks without an end, as if the process
+    had died."""
     dying = open_cluster(home)
     database = connect(dying, "d", engine)
     for statement in ("BEGIN", "UPDATE t SET note = 'lost'", "DELETE FROM u"):

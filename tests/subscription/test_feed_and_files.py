@@ -26,7 +26,7 @@ _HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "1"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _STATEMENTS = 10
 _FEED = "delta.enableChangeDataFeed"
-#: Tables with the same rows: whether they have a feed at first, and whether it is switched.
+#: For tables with the same rows: whether a table has a feed at first, and whether this changes.
 _TABLES = {"always": (True, False), "never": (False, False), "switched": (False, True)}
 
 
@@ -52,8 +52,8 @@ def _statement(random: Random, ids: Iterator[int]) -> str:
 
 
 def _net_changes(source: Database, table: str) -> list[list[str]]:
-    """Return what each transaction that changes rows of a table does: updates that change nothing
-    left out."""
+    """Return the changes of each transaction that changes rows of a table.  Leave out updates that
+    change nothing."""
     query = f"SELECT data FROM pg_logical_slot_get_changes('{table}', NULL, NULL)"
     result: list[list[str]] = []
     for (text,) in source.rows(query):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent / "data"
 SCRIPTS = {path.stem: path for path in sorted(DATA.glob("*.out"))}
 WITH_SPARK = [name for name, path in SCRIPTS.items() if "> \\sync;" in path.read_text("utf-8")]
-#: The minutes that long scripts take.
+#: Minutes that long scripts take.
 _SLOW = {"type_change": 5}
 
 
@@ -76,13 +76,14 @@ class _Databases:
             return ()
         if step.statement == "\\sync":
             has_hint = any(line.startswith("HINT") for line in step.answer)
-            # A hint where a worker of PostgreSQL gives none is replctl's own
+            # replctl has hints of its own for errors that have no hint in PostgreSQL
             return tuple(x for x in self._sync() if has_hint or not x.startswith("HINT"))
         statement = step.statement.replace(":finish_lsn", f"'{self._finish_lsn}'")
         return answer_of(self._current, statement)
 
     def _sync(self) -> list[str]:
-        """Return what the workers report: errors stand before what follows from them."""
+        """Return the reports of the workers.  Errors come before the messages that follow from
+        them."""
         notices: list[Notice] = []
         self._current.on_notice = notices.append
         failures = sync(self._current)
@@ -96,7 +97,7 @@ class _Databases:
 
 
 def _normalised(line: str) -> str:
-    """Without what differs from run to run."""
+    """Return a line with fixed words instead of the parts that differ from run to run."""
     line = re.sub(r"connection to server (?:at|on) .*? failed", "connection to server failed", line)
     line = re.sub(r"\btransaction \d+\b", "transaction XID", line)
     line = re.sub(r"\bpg_\d+_sync_\d+_\d+\b", "pg_OID_sync_OID_SYSID", line)

@@ -65,7 +65,7 @@ def test_one_statement_is_enough_where_the_error_disables_the_subscription(
     engine.run(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 0")
     hint = pair.hint("were replaced by another program")
     assert hint == f"{_REFRESH} WITH (enabled = true);"
-    assert subscriber.sync() == []  # it is disabled
+    assert subscriber.sync() == []  # the subscription is disabled
     subscriber.run(hint)
     pair.assert_equal()
 
@@ -180,7 +180,7 @@ def test_subscriptions_that_are_made_again(
     subscriber.run(alter)
     pair.assert_equal()
 
-    # The publisher's log ends before what was applied
+    # The publisher's log ends before the applied position
     subscriber.run('ALTER SUBSCRIPTION "My s" DISABLE')
     subscriber.run(f"SELECT pg_replication_origin_advance('{origin}', 'FF/0')")
     subscriber.run('ALTER SUBSCRIPTION "My s" ENABLE')
@@ -202,7 +202,7 @@ def test_subscriptions_that_are_made_again(
 
 
 def _forge(pair: Pair, application: str) -> None:
-    """Write a commit that takes all steps of a subscription."""
+    """Write a commit that marks all steps of a subscription as done."""
     log = pair.folder(pair.target) / "_delta_log"
     version = max(int(path.stem) for path in log.glob("*.json")) + 1
     actions = [

@@ -46,7 +46,8 @@ _statements = st.one_of(
 
 @pytest.fixture(scope="module")
 def nodes(shared_cluster: Cluster, engine: Engine) -> tuple[Database, Database]:
-    """Databases that the histories share: each has a table of its own in a schema of its own."""
+    """Return the databases that all histories share.  Each history has its own table in its own
+    schema."""
     return connect(shared_cluster, "test_pub", engine), connect(shared_cluster, "test_sub", engine)
 
 

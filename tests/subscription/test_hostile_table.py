@@ -1,5 +1,5 @@
-"""An enemy writes the log of a table.  Its rows are right, or an error names it, and only its
-subscription stops."""
+"""An attacker writes the log of a table.  Then the rows are correct, or an error names the table,
+and only its subscription stops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MARKS: list[object] = [7, {"a": [[[[1]]]]}, [None], _FORGED.replace(" ", ""), "
 
 
 def _append(location: Path, ids: list[int]) -> Path:
-    """Write rows as others do; the file of the commit."""
+    """Append rows as another program does, and return the file of the commit."""
     properties = {"delta.enableChangeDataFeed": "true"}
     rows = pa.table({"id": pa.array(ids, pa.int32())})
     write_deltalake(

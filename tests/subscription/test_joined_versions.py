@@ -54,12 +54,12 @@ class Tables:
         )
 
     def write(self, name: str, *statements: str) -> None:
-        """Write a table as somebody who does not know replctl; each statement is a version."""
+        """Write a table as somebody who does not know replctl.  Each statement makes a version."""
         for statement in statements:
             self._engine.run(statement.format(t=f"delta.`{self._folder / name}`"))
 
     def remove_added_file(self, name: str, version: int) -> None:
-        """Lose the only data file that a version has added."""
+        """Remove the only data file that a version has added."""
         from replctl.lake.delta_log import read_actions
 
         folder = self._folder / name
@@ -67,7 +67,8 @@ class Tables:
         (folder / path).unlink()
 
     def failures(self) -> dict[str, str]:
-        """Return what stops subscriptions in a sync, by their names."""
+        """Return the errors that stop subscriptions in a sync, by the names of the
+        subscriptions."""
         return {
             failure.subscription: f"{failure.error.message}; {failure.error.context}"
             for failure in self.target.sync()
@@ -97,8 +98,8 @@ def test_only_the_ends_are_compared(tables: Tables) -> None:
             "DELETE FROM {t} WHERE id = 8",
             "INSERT INTO {t} VALUES (9, 'new')",
         )
-    tables.remove_added_file("plain", 3)  # nobody reads it
-    tables.target.run("UPDATE own SET note = 'mine'")  # which goes with its row
+    tables.remove_added_file("plain", 3)  # replctl does not read it
+    tables.target.run("UPDATE own SET note = 'mine'")  # this value is lost with its row
     tables.write("own", "DELETE FROM {t} WHERE id = 1", "INSERT INTO {t} VALUES (1, 'new')")
 
     def conflict(name: str) -> str:
@@ -116,7 +117,7 @@ def test_only_the_ends_are_compared(tables: Tables) -> None:
     assert tables.rows("filtered") == [("1", "new"), *olds, ("8", "local")]
     assert tables.rows("own")[:2] == [("1", "new", "by default"), ("2", "old", "mine")]
 
-    # of joined transactions, those before the failing one are applied
+    # of joined transactions, replctl applies those before the failing one
     tables.write("plain", "INSERT INTO {t} VALUES (7, 'new')", "INSERT INTO {t} VALUES (8, 'new')")
     assert tables.failures()["plain"].startswith(conflict("plain"))
     assert ("7", "new") in tables.rows("plain")

@@ -394,7 +394,7 @@ def test_settings(publisher: Database, tmp_path: Path) -> None:
         publisher.run("ALTER TABLE a SET (schema_changes = metadata)")
     publisher.run(f"{_TABLE}; {_ROWS}; ALTER TABLE t RENAME v TO w; DELETE FROM t WHERE id = 1")
     publisher.run("ALTER TABLE t RESET (schema_changes); ALTER TABLE t RENAME w TO x")
-    publisher.run("DELETE FROM t WHERE id = 2")  # the feature stays, and so does its use
+    publisher.run("DELETE FROM t WHERE id = 2")  # the feature remains in use
     assert [field.name for field in DeltaTable(_location(publisher)).schema().fields][-1] == "x"
     publisher.run("CREATE TABLE c (a int)")
     publisher.run("INSERT INTO c VALUES (1); ALTER TABLE c SET (schema_changes = metadata)")

@@ -58,7 +58,7 @@ def _make(engine: Engine, folder: Path, rows: tuple[str, ...] = _ROWS) -> None:
 
 
 def _exact(engine: Engine, location: str) -> list[tuple[object, ...]]:
-    """Return all rows of a Delta table, with their types.  The entries of maps have no order."""
+    """Return all rows of a Delta table, and their types.  The entries of a map are sorted."""
     shown = "id, s, ss, aa, m, n, v, va"
     variants = (
         "to_json(v), schema_of_variant(v),"

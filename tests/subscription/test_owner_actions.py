@@ -1,4 +1,4 @@
-"""After actions of the owner of a published table other than DML, the copy is equal, without help.
+"""After actions of a published table's owner other than DML, the copy is equal without help.
 
 Each action of owner_actions runs on a table of its own, by turns with and without a change feed.
 It uses delta-rs if possible, because test_published_only.py and test_feed_and_files.py test DML,

@@ -33,13 +33,13 @@ class Case:
     """The changes of a table (id int, v text, n int).
 
     Attributes:
-        properties: of the table.
-        statements: of Spark; {t} is the table, {copy} the copy.
-        published: what its publication says after the table's name.
+        properties: the properties of the table.
+        statements: statements for Spark; {t} is the table, {copy} is the copy.
+        published: the text after the table's name in its publication.
         owners, copied: the columns that must be equal, by their names in the Delta table and in
             the copy.
-        sqlstate: of the error that stops the subscription; None if it continues.
-        has_owned_copy: the copy is a Delta table of others, too, with column mapping.
+        sqlstate: the SQLSTATE of the error that stops the subscription; None if it continues.
+        has_owned_copy: the copy is also a Delta table of others, with column mapping.
     """
 
     name: str
@@ -241,7 +241,8 @@ CASES = [
 
 @dataclass
 class Lake:
-    """A table for each case; a subscription to each that stops, and one to all others."""
+    """A table for each case.  Each case that stops has its own subscription, and all others share
+    one."""
 
     source: Database
     target: Database
@@ -302,7 +303,7 @@ class Lake:
 
 
 def _changed(cluster: Cluster, engine: Engine, folder: Path) -> Lake:
-    """The lake after all statements and one sync."""
+    """Make the lake, run all statements and one sync, and return the lake."""
     connect(cluster, "source", engine).run("ALTER SYSTEM SET max_replication_slots = 20")
     source, target = (connect(cluster, name, engine) for name in ("source", "target"))
     made = Lake(source, target, folder, engine)
@@ -339,7 +340,7 @@ def test_copies_end_equal_without_help_or_by_their_hints(
     with pytest.raises(UndefinedColumn, match="does not exist"):
         lake.source.rows("SELECT n FROM unpublished_dropped")
 
-    for _ in range(2):  # one has been renamed twice
+    for _ in range(2):  # one column was renamed twice
         for _sqlstate, hint in lake.stopped.values():
             lake.follow(hint)
         lake.sync()

@@ -26,7 +26,7 @@ _SETTINGS = {
 
 @contextmanager
 def _in_zurich(engine: Engine) -> Iterator[None]:
-    """A session in Zurich, which writes partition values without a zone."""
+    """Run the block with a session in Zurich, which writes partition values without a zone."""
     before = {name: engine.session.conf.get(name, None) for name in _SETTINGS}
     for name, value in _SETTINGS.items():
         engine.session.conf.set(name, value)

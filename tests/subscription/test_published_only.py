@@ -32,7 +32,7 @@ class Owner:
             self._engine.run(statement.format(t=f"delta.`{self.folder}`"))
 
     def files(self) -> dict[str, tuple[int, int, str]]:
-        """Name, time, size and digest of each file."""
+        """Return the name, time, size and digest of each file."""
         return {
             str(path): (
                 path.stat().st_mtime_ns,
@@ -86,7 +86,7 @@ def _make(owner: Owner, clauses: str = "") -> None:
     )
 
 
-#: What an owner does between syncs, after each of which the copies are equal.
+#: Actions of an owner between syncs.  After each sync, the copies are equal.
 _HISTORY: tuple[tuple[str, ...], ...] = (
     (
         "UPDATE {t} SET v = -v WHERE id < 3",
@@ -142,7 +142,7 @@ def test_a_log_that_was_cleaned_before_and_behind(owner: Owner, replica: Replica
     replica.adopt(owner.folder)
     replica.check()
     owner.run("UPDATE {t} SET v = 60 WHERE id = 6", "DELETE FROM {t} WHERE id = 1")
-    _clean(owner, first=3)  # the version that was entered, which Delta itself can no longer read
+    _clean(owner, first=3)  # the adopted version, which Delta itself can no longer read
     replica.check()
 
 

@@ -22,7 +22,8 @@ _FILES = 4
 
 
 def _fill(database: Database) -> None:
-    """Table t: file n has the ids from 10 n and the first day of month n + 1.  Spark reads it."""
+    """Make table t.  File n has the ids 10 n to 10 n + 9, and the first day of month n + 1.  Spark
+    reads the table."""
     database.run("SET replctl.small_table_rows = 0")
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, region text, amount numeric(10,2), day date,"
@@ -43,7 +44,7 @@ def filled(shared_cluster: Cluster, engine: Engine) -> Database:
 
 
 def _plan(database: Database, engine: Engine, where: str, columns: str) -> str:
-    """The physical plan of the copy of t for a subscription to WHERE (where)."""
+    """Return the physical plan of the copy of t for a publication with WHERE (where)."""
     database.run(f"CREATE PUBLICATION p FOR TABLE t ({columns}) WHERE ({where})")
     publisher = LakePublisher(database.session)
     snapshot = publisher.tables.snapshot(RelationName("public", "t"))

@@ -1,5 +1,5 @@
-"""A publisher only needs to read its storage: a user who does not own the tables, and may only
-write its own home, adopts, publishes and copies them, and applies their changes."""
+"""A publisher only needs to read its storage.  A user who may write only its own home adopts,
+publishes and copies tables of others, and applies their changes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Reader:
 
 
 class Storage:
-    """Tables that this process owns and writes, and nobody else may write."""
+    """Tables that this process owns and writes, and that nobody else may write."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -110,7 +110,8 @@ class Storage:
             path.chmod(0o555 if path.is_dir() else 0o444)
 
     def state(self) -> Mapping[str, tuple[int, int, str]]:
-        """Name, size, time and digest of each file; of a directory, size and time."""
+        """Return the size, time and digest of each file, and the size and time of each
+        directory."""
         return {
             str(path): (
                 path.stat().st_size,
@@ -123,7 +124,7 @@ class Storage:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that any user may enter, unlike pytest's."""
+    """Yield a directory that any user may enter, unlike pytest's directories."""
     folder = Path(tempfile.mkdtemp(prefix="replctl-read-only-"))
     folder.chmod(0o755)
     yield folder

@@ -3,7 +3,7 @@ return other rows.
 
 `_CASES` are copies after changes of every kind, and `_READERS` are the readers.  `_NEEDS_OFF`,
 `_REFUSES` and `_REFUSES_YEARS` name the copies that a reader cannot read;
-docs/guides/read-the-copy.md tells users.
+docs/guides/read-the-copy.md lists them for users.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ class _Case:
     """A published table and its copy.  The copy is made, then changed.  `{t}` is the table.
 
     Attributes:
-        rows: what stands after INSERT INTO.
-        changes: what the publisher runs after the copy, and after `alter`.
-        alter: what both databases run after the copy.
+        rows: the text after the table's name in INSERT INTO.
+        changes: statements of the publisher after the copy and after `alter`.
+        alter: statements of both databases after the copy.
         leaves: partitions, and their bounds.
         partitioned_by: columns by which Delta partitions the target, which is adopted.
         feature: the feature that `alter` turns on, with `schema_changes = metadata`.
@@ -250,26 +250,28 @@ _TABLES = {
 
 @dataclass(frozen=True)
 class _Copy:
-    """A copy, where it is and what replctl's SELECT shows of it."""
+    """The place of a copy, the names of its columns, and its rows in replctl's SELECT."""
 
     place: str
     names: list[str]  # in the Delta table, in the order of the relation's columns
     rows: list[list[str]]
 
     def seen(self, table: pa.Table) -> list[list[str]]:
-        """Return what a reader sees, in the form of `rows`."""
+        """Return the rows that a reader returns, in the form of `rows`."""
         assert sorted(table.column_names) == sorted(self.names)
         columns = [_numbers(table.column(name)).to_pylist() for name in self.names]
         return _sorted(zip(*columns, strict=True))
 
 
 def _sorted(rows: Iterable[Sequence[Any]]) -> list[list[str]]:
-    """Return rows by id.  repr() has NaN equal to itself, -0 unlike 0, and 1.0 unlike 1.00."""
+    """Return rows by id.  repr() makes NaN equal to itself, and distinguishes -0 from 0 and 1.0
+    from 1.00."""
     return [list(map(repr, row)) for row in sorted(rows, key=lambda row: row[0])]
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with numbers for dates and timestamps: Python has not all of them."""
+    """Return a column with numbers instead of dates and timestamps, because Python lacks some of
+    them."""
     type_ = column.type
     is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
     element = type_.value_type if is_list else type_
@@ -307,7 +309,7 @@ def _shown(database: Database, relation: Relation) -> _Copy:
 def copies(
     shared_cluster: Cluster, engine: Engine, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, _Copy]:
-    """The copies of all cases: one copy, then one batch of changes."""
+    """Return the copies of all cases, after one initial copy and one batch of changes."""
     publisher = connect(shared_cluster, "test_pub", engine)
     subscriber = connect(shared_cluster, "test_sub", engine)
     for database in (publisher, subscriber):
@@ -340,7 +342,8 @@ def copies(
 
 
 def _pandas(place: str) -> pa.Table:
-    """pandas' own types have no NULL for integers: they make floats of a column with NULL."""
+    """Read a table with pandas and Arrow's types.  pandas' own types have no NULL for integers, so
+    they make floats of such a column."""
     frame = DeltaTable(place).to_pandas(types_mapper=pd.ArrowDtype)
     return pa.Table.from_pandas(frame, preserve_index=False)
 
@@ -394,7 +397,7 @@ def test_a_reader_sees_what_replctl_shows_or_fails(
 
 
 def test_a_condition_finds_its_rows(copies: dict[str, _Copy]) -> None:
-    """Readers skip files by what Delta's log says of their values: the range, and NULLs."""
+    """Readers skip files by the ranges of values and the NULLs in Delta's log."""
     place = copies["kinds"].place
     rows = _READERS["polars, read_delta"](place)
     ids = rows.column("id").to_pylist()

@@ -59,8 +59,8 @@ def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_all_are_large")
 def test_only_what_differs_is_written(publisher: Database, subscriber: Database) -> None:
-    """Rows of the subscriber's own stay outside the filter, and its own columns keep their
-    values; a target without a key is matched as a multiset; partitions get one commit each."""
+    """The subscriber's own rows outside the filter and the values of its own columns stay.  A
+    target without a key is matched as a multiset.  Each partition gets one commit."""
     publisher.run(
         "CREATE TABLE t (id numeric PRIMARY KEY, v float8, region text);"
         " INSERT INTO t VALUES (1.0, 1, 'a'), (2, 0, 'a'), (3, 3, 'a'), (4, 4, 'b'), (5, 5, 'a');"
@@ -126,8 +126,8 @@ def test_only_what_differs_is_written(publisher: Database, subscriber: Database)
 
 
 def test_what_is_not_published_stays(publisher: Database, subscriber: Database) -> None:
-    """Updates and deletes are written only if they are published; where all commits are the
-    subscription's own, rows that are gone at the publisher are deleted."""
+    """replctl writes updates and deletes only if they are published.  If all commits are the
+    subscription's own, it deletes rows that are gone at the publisher."""
     table = "CREATE TABLE t (id int PRIMARY KEY, v int)"
     publisher.run(
         f"{table}; INSERT INTO t SELECT g, g FROM generate_series(1, 4) g;"
@@ -248,7 +248,7 @@ def test_only_keys_that_others_have_changed_are_compared_again(
     publisher.run("UPDATE t SET v = 10 WHERE id < 3")
     publisher.run("ALTER PUBLICATION p SET (publish = 'insert, update, delete')")
     statements = [
-        f"UPDATE {path} SET v = if(id = 1, 10, -1) WHERE id IN (1, 3)",  # 1 is right now
+        f"UPDATE {path} SET v = if(id = 1, 10, -1) WHERE id IN (1, 3)",  # this makes row 1 correct
         f"MERGE INTO {path} t USING (SELECT 4 AS id UNION ALL SELECT 7) s ON t.id = s.id"
         " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v) VALUES (7, 7)",
     ]

@@ -129,7 +129,7 @@ def test_a_loop_of_subscriptions_is_named(publisher: Database, subscriber: Datab
     assert publisher.sync() == []
     assert any("did not come to an end" in notice for notice in notices)
 
-    # Its hint ends it
+    # Following the hint ends the loop
     notices.clear()
     subscriber.run("ALTER SUBSCRIPTION s SET (origin = none)")
     publisher.run("ALTER SUBSCRIPTION r SET (origin = none)")

@@ -40,7 +40,7 @@ def test_a_table_that_was_put_back_stops_its_subscription_until_it_is_copied_aga
     assert subscriber.rows("SELECT * FROM u") == publisher.rows("SELECT * FROM u")
     assert publisher.rows(_SORTED) == [("1",)]
 
-    # Its hint helps
+    # Following the hint helps
     subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE public.t")
     assert subscriber.sync() == []
     publisher.run("INSERT INTO t VALUES (3)")

@@ -88,7 +88,8 @@ def test_the_hint_makes_the_rows_equal_again(
             (failure,) = subscriber.sync()
             error = failure.error
             assert message in error.message, action
-            option = "" if message == _REPLACED else " WITH (replace = true)"  # it is not read
+            # With replace = true, replctl does not read the target
+            option = "" if message == _REPLACED else " WITH (replace = true)"
             assert error.hint == f"{_REFRESH}{option};"
         assert error.hint is not None
         subscriber.run(error.hint)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 _TABLES = "CREATE TABLE t (id int PRIMARY KEY, v text); CREATE TABLE u (v text)"
 _ALL = "SELECT id, v FROM t UNION ALL SELECT -1, v FROM u ORDER BY 1, 2"
 _RESTORED = 'run "replctl cluster identify --restored'
-#: More HINTs than that lead nowhere.
+#: Maximum number of HINTs to follow.
 _MOST_HINTS = 6
 
 
@@ -45,7 +45,7 @@ def _follow(subscriber: Database, error: PostgresError) -> None:
         return
     try:
         subscriber.run(error.hint)
-    except PostgresError as other:  # a table says more
+    except PostgresError as other:  # the error of a table has another HINT
         _follow(subscriber, other)
 
 

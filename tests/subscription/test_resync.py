@@ -23,8 +23,8 @@ _STATES = (
 
 
 class Copy:
-    """A table, t, of twenty rows that its owner keeps at a place, and its copy; u is a table next
-    to it."""
+    """Table t of twenty rows, which its owner keeps at a place, and its copy.  u is another
+    table."""
 
     def __init__(
         self, source: Database, target: Database, engine: Engine, folder: Path, *options: str
@@ -61,11 +61,11 @@ class Copy:
         shutil.copytree(self.backup, self.location)
 
     def write(self, statement: str) -> None:
-        """Write as a program without knowledge of replctl does."""
+        """Write the table as a program without knowledge of replctl does."""
         self.engine.run(statement.replace("{t}", f"delta.`{self.location}`"))
 
     def write_copy(self, statement: str) -> None:
-        """Write into the copy as a program without knowledge of replctl does."""
+        """Write the copy as a program without knowledge of replctl does."""
         ((path,),) = self.target.rows("SELECT pg_relation_filepath('t')")
         version = latest_version(path or "")
         found = statement.replace("{t}", f"delta.`{path}`").replace("{v}", str(version))
@@ -104,7 +104,8 @@ def test_what_is_the_subscriptions_own_is_reconciled_by_itself(
     known = set(copy.location.glob("*.parquet"))
     copy.write("INSERT INTO {t} VALUES (21, 'gone')")
     gone = set(copy.location.glob("*.parquet")) - known
-    copy.write("ALTER TABLE {t} SET TBLPROPERTIES ('joined' = 'false')")  # nor the ends of a range
+    # After this version, no end of a range needs the file
+    copy.write("ALTER TABLE {t} SET TBLPROPERTIES ('joined' = 'false')")
     copy.write("DELETE FROM {t} WHERE id = 21")
     copy.write("OPTIMIZE {t}")
     for path in gone:
@@ -118,7 +119,7 @@ def test_what_is_the_subscriptions_own_is_reconciled_by_itself(
 def test_too_many_rows_are_not_deleted_without_being_asked(
     publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
 ) -> None:
-    """The owner may be between DROP and the load."""
+    """The owner may have emptied the table in order to load it again."""
     copy = Copy(publisher, subscriber, engine, tmp_path, "resync_max_delete = 15")
     copy.put_back()
     copy.write("DELETE FROM {t} WHERE id > 16")
@@ -181,7 +182,8 @@ def test_a_table_that_catches_up_is_reconciled_too(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In state f, with a fault on either side; without auto, REFRESH TABLE is what helps."""
+    """The table is in state f, with a fault on either side.  Without auto, REFRESH TABLE ends the
+    fault."""
     copy = Copy(publisher, subscriber, engine, tmp_path, "resync_max_delete = 100")
     for step, resync in enumerate(("auto", "manual")):
         subscriber.run(f"ALTER SUBSCRIPTION s SET (resync = {resync})")
@@ -220,7 +222,7 @@ def test_a_table_that_catches_up_is_reconciled_too(
 def test_a_reconcile_that_is_written_in_part_ends_when_its_source_is_gone(
     publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two leaves is written; then VACUUM takes what the published rows were read from."""
+    """One of two partitions is written.  Then VACUUM removes the files of the published rows."""
     parts = (
         "CREATE TABLE parted (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);"
         " CREATE TABLE low PARTITION OF parted FOR VALUES FROM (0) TO (50);"
@@ -261,8 +263,8 @@ def test_a_batch_that_is_written_in_part_continues_without_the_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its changes can no longer be read.  The changes of the other table in the batch can be
-    read."""
+    """The changes of the table can no longer be read.  The changes of the other table in the batch
+    can be read."""
     copy = Copy(publisher, subscriber, engine, tmp_path)
     copy.write("UPDATE {t} SET v = 'half' WHERE id < 4")
     publisher.run("INSERT INTO u VALUES (7)")

@@ -69,7 +69,7 @@ def test_the_next_write_removes_them(publisher: Database, engine: Engine) -> Non
     publisher.run("UPDATE t SET v = 'A' WHERE id = 1; ALTER TABLE t ADD COLUMN secret int")
     publisher.run("UPDATE t SET secret = id")
     assert publisher.rows("SELECT v, secret FROM t WHERE id = 1") == [("A", "1")]
-    # once: one commit for each statement, and one for the column
+    # one commit for each UPDATE, and only one for the column
     assert len(DeltaTable(_location(publisher)).history()) == written + 3
 
 
@@ -239,7 +239,7 @@ def test_a_name_that_is_taken_back(publisher: Database, engine: Engine) -> None:
 def test_a_reader_of_the_former_names(
     publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its columns are those of the version that it has found."""
+    """A reader sees the columns of the version that it has found."""
     publisher.run(f"{_TABLE}; {_ROWS}; ALTER TABLE t RENAME secret TO x")
     publisher.run("ALTER TABLE t RENAME v TO secret; ALTER TABLE t RENAME x TO v")
     session = publisher.session
@@ -390,7 +390,7 @@ def test_a_table_that_is_put_back_has_its_former_names(
     assert subscriber.rows(_QUERY) == [("1", "s1", "a"), ("2", "s2", "b"), ("3", "s3", "c")]
     follow_hint(failure.error.hint or "", subscriber, {"test_pub": publisher}.__getitem__)
     assert subscriber.sync() == []
-    publisher.run("UPDATE t SET w = 'C' WHERE id = 3")  # what follows the unfinished copy
+    publisher.run("UPDATE t SET w = 'C' WHERE id = 3")  # a change after the unfinished copy
     assert subscriber.sync() == []
     assert _columns(subscriber, engine) == ["id", "secret", "w"]
     assert _plain_rows(subscriber, engine) == [(1, "s1", "A"), (2, "s2", "B"), (3, "s3", "C")]

@@ -66,7 +66,8 @@ def _rows(database: Database) -> list[tuple[str | None, ...]]:
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Hash tables of any size, and record the number of differing buckets of each time."""
+    """Hash tables of any size, and return a list that receives the number of differing buckets each
+    time."""
     monkeypatch.setattr(narrowed_version, "_WORTH_HASHING", 0)
     found: list[int] = []
     query = narrowed_version.images_query
@@ -96,7 +97,7 @@ def test_the_copy_follows(
     owner = Owner(cluster, engine, tmp_path, kind)
     assert owner.target.sync() == []
 
-    owner.write("INSERT OVERWRITE {t} SELECT * FROM {t}")  # no row is another one
+    owner.write("INSERT OVERWRITE {t} SELECT * FROM {t}")  # no row changes
     owner.check_equal()
     assert hashed == [0]
 
@@ -112,7 +113,7 @@ def test_the_copy_follows(
     owner.write("UPDATE {t} SET id = CASE id WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE id + 10 END")
     owner.check_equal()
 
-    if kind == "no key":  # equal rows, of which one goes
+    if kind == "no key":  # equal rows, one of which is removed
         owner.write(
             "INSERT OVERWRITE {t} SELECT * FROM {t} UNION ALL SELECT * FROM {t}",
             "INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id <> 1 UNION ALL VALUES (1, 'b', -0D)",

@@ -1,4 +1,4 @@
-"""Blocks in which a row is changed several times, keys change, or there is no key."""
+"""Transactions in which a row is changed several times, keys change, or there is no key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fix_replication import Database
 
 pytestmark = pytest.mark.spark
 
-#: One block has statements for different rows, because each sync takes some time.
+#: One transaction has statements for different rows, because each sync takes some time.
 _BLOCKS = (
     "DELETE FROM k WHERE id = 6; INSERT INTO k VALUES (6, 'again');"
     " UPDATE k SET v = 'last' WHERE id = 6; UPDATE k SET id = id + 1000 WHERE id = 12;"

@@ -63,7 +63,7 @@ class History:
     steps: list[str] = field(default_factory=list)
 
     def act(self) -> None:
-        """Do an action by chance."""
+        """Do a random action."""
         rows = (self.insert, self.update, self.update, self.delete)
         columns = (self.add, self.rename, self.exchange, self.widen, self.drop)
         for statement in self.random.choice([*rows, *columns])():

@@ -43,14 +43,15 @@ CREATE SUBSCRIPTION off CONNECTION 'dbname=nowhere' PUBLICATION p WITH (connect 
 
 @pytest.fixture
 def status(psql: Psql, tmp_path: Path) -> Psql:
-    """`replctl status` in a cluster with the subscription s, and off, which is disabled."""
+    """Return a function that runs `replctl status` in a cluster with the enabled subscription s and
+    the disabled subscription off."""
     assert "ERROR" not in psql("-X", "-q", script=_SETUP).stderr
     assert psql("sync").exit_code == 0
     return lambda *arguments: psql("status", *arguments)
 
 
 def commit(home: Path, table: str, version: int, operation: str, metrics: dict[str, str]) -> None:
-    """Another writer's commit of a table of test_pub, a minute ago."""
+    """Write a commit of another writer, a minute old, to a table of test_pub."""
     cluster = open_cluster(home)
     session = Session.connect(cluster, "test_pub", "postgres")
     with session.read() as catalog:
@@ -139,7 +140,8 @@ def test_what_has_stopped_a_subscription_is_kept(status: Psql, psql: Psql) -> No
 
 
 def test_a_publisher_s_table_that_is_not_there(status: Psql, psql: Psql, tmp_path: Path) -> None:
-    """It stops the subscription that has it; the other one is none of its tables."""
+    """A missing table stops its subscription.  A missing table without a subscription stops
+    none."""
     commit(tmp_path / "home", "other", 0, "CREATE TABLE", {})
     assert status("s").exit_code == 0
     (location,) = (tmp_path / "home" / "base").glob("*/*")

@@ -17,7 +17,8 @@ _REGIONS = ("north", "south", "west")
 
 @pytest.fixture
 def copies(publisher: Database, subscriber: Database) -> tuple[Database, Database]:
-    """Table orders, and its copies gold.orders_north, gold.orders_south and gold.orders_west."""
+    """Copy table orders to gold.orders_north, gold.orders_south and gold.orders_west.  Return the
+    databases."""
     publisher.run("CREATE TABLE orders (id int PRIMARY KEY, region text, n int)")
     publisher.run("ALTER TABLE orders REPLICA IDENTITY FULL")
     publisher.run(

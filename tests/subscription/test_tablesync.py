@@ -137,8 +137,9 @@ def test_a_subscription_that_is_dropped_leaves_no_half_copy(
 def test_tables_are_synchronized_again(
     cluster: Cluster, publisher: Database, subscriber: Database, engine: Engine
 ) -> None:
-    """By REFRESH TABLE WITH (replace) in one commit each, with what the subscriber has changed
-    replaced, and sent on; and by leaving a publication and coming back."""
+    """REFRESH TABLE WITH (replace) replaces the rows of each table in one commit.  It also replaces
+    changes of the subscriber, and the subscriber's own subscribers receive them.  A table that
+    leaves a publication and comes back is also copied again."""
     publisher.run(_TABLES)
     publisher.run("INSERT INTO first SELECT g, g FROM generate_series(1, 6) g")
     publisher.run("INSERT INTO second VALUES (1, 1), (2, 2), (60, 60), (61, 61)")

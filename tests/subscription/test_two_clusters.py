@@ -1,5 +1,5 @@
-"""Two clusters have adopted one Delta table, and write it in blocks.  Each sees the commits of the
-other, and both targets equal the source at the end.
+"""Two clusters have adopted one Delta table, and write it in transactions.  Each sees the commits
+of the other, and both targets equal the source at the end.
 
 REPLCTL_TEST_TWO_CLUSTERS is the number of statements of each cluster (default: 6).
 REPLCTL_TEST_SEED changes them.
@@ -48,7 +48,7 @@ class Writer:
         )
 
     def step(self, random: Random) -> None:
-        """Run a statement.  A block may begin before it, and end after it."""
+        """Run a statement.  A transaction may begin before it, and end after it."""
         if not self._is_in_block and random.random() < 0.7:
             self._run("BEGIN")
             self._is_in_block = True
@@ -60,7 +60,7 @@ class Writer:
             self.end(random.choice(["COMMIT", "ROLLBACK"]))
 
     def end(self, how: str) -> None:
-        """End the block that is open, if one is."""
+        """End the open transaction, if there is one."""
         if self._is_in_block:
             self._is_in_block = False
             self._run(how)

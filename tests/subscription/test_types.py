@@ -8,7 +8,7 @@ from fix_replication import Database
 
 pytestmark = pytest.mark.spark
 
-#: (type, a value, the type that the subscriber has for it instead)
+#: (type, a value, another type for the subscriber's column)
 _COLUMNS = [
     ("smallint", "-32768", "bigint"),
     ("bigint", "9223372036854775807", "numeric"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-#: Columns that replctl reads from the target in the form of Arrow, with values at their edges.
+#: Columns that replctl reads from the target as Arrow, with values at their edges.
 _COLUMNS = {
     "smallint": "-32768",
     "bigint": "-9223372036854775808",
@@ -53,8 +53,8 @@ _OTHERS = {"interval": "-1 mons +3 days -04:05:06.7", "int[]": "{1,NULL,3}"}
 
 #: The tables whose updates change nothing.
 _WIDE = {"here": _COLUMNS, "spark": _COLUMNS | _OTHERS}
-#: Columns of a key, each with two values; the rows of `key_here` are found by delta-rs, those of
-#: `key_spark` by Spark, for it has no literals of these values.
+#: Columns of a key, each with two values.  delta-rs finds the rows of `key_here`.  Spark finds the
+#: rows of `key_spark`, because delta-rs has no literals of these values.
 _KEYS = {
     "key_here": {
         "smallint": ("-32768", "5"),
@@ -87,7 +87,7 @@ Rows: TypeAlias = list[tuple[str | None, ...]]
 
 @dataclass(frozen=True)
 class Ends:
-    """A table at both ends, or what a query finds there."""
+    """The rows of a table, or of a query, at both ends."""
 
     published: Rows
     replicated: Rows
@@ -95,10 +95,11 @@ class Ends:
 
 @dataclass(frozen=True)
 class History:
-    """The tables of _WIDE and _KEYS, changed and changed again.
+    """The tables of _WIDE and _KEYS, which change twice.
 
     Attributes:
-        versions: of the tables of _WIDE at the subscriber, before and after the first changes.
+        versions: the versions of the tables of _WIDE at the subscriber, before and after the first
+            changes.
         changed: the tables of _KEYS after the first changes.
         ended: all tables.
     """
@@ -120,8 +121,8 @@ def _version(database: Database, table: str) -> int:
 
 
 def _key_rows(columns: dict[str, tuple[str, str]]) -> list[str]:
-    """The keys as lists of literals: the first values of all columns; then, for each column, its
-    second value among first values of the others."""
+    """Return keys as lists of literals.  The first key has the first values of all columns.  Each
+    other key has the second value of one column, and the first values of the others."""
     first = [_literal(one) for one, _two in columns.values()]
     others = [
         [*first[:place], _literal(two), *first[place + 1 :]]
@@ -189,7 +190,7 @@ def history(shared_cluster: Cluster, engine: Engine) -> History:
 
 
 def test_updates_that_change_nothing_and_keys_of_each_type(history: History) -> None:
-    """One test, as each worker would have a history of its own."""
+    """This is one test, because each worker would need a history of its own."""
     assert {before == after for before, after in history.versions.values()} == {True}
     for table in _WIDE:
         assert history.ended[table].replicated == history.ended[table].published

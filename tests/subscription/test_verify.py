@@ -34,7 +34,7 @@ CREATE ROLE guest LOGIN;
 
 @pytest.fixture
 def subscriptions(psql: Psql) -> Psql:
-    """A cluster with the subscription s, which nobody has synchronized, and own."""
+    """Make a cluster with the subscriptions s and own, which nobody has synchronized."""
     made = psql("-X", "-q", script=_SUBSCRIPTIONS)
     assert "ERROR" not in made.stderr
     return psql
@@ -145,7 +145,7 @@ def _plant_faults(psql: Psql) -> None:
 
 
 def _verified(psql: Psql, *arguments: str) -> tuple[dict[str, dict[str, Any]], Outcome]:
-    """The tables of s by name, and all that the command printed."""
+    """Return the tables of s by name, and the output of the command."""
     found = psql("verify", "s", *arguments, "--json", *spark_options())
     (subscription,) = json.loads(found.stdout)
     assert subscription["subscription"] == "s"

@@ -67,7 +67,8 @@ def _values(which: int) -> str:
 
 
 def _rows(table: str) -> str:
-    """Row 0 has the other values; there is one row for each column, and two more."""
+    """Return statements that insert row 0 with the other values, a row for each column, and two
+    more rows."""
     return (
         f"INSERT INTO {table} VALUES (0, {_values(1)});"
         f" INSERT INTO {table} SELECT g, v.* FROM (VALUES ({_values(0)})) v,"

@@ -1,7 +1,7 @@
 """`replctl sync --watch`: the changes that it finds, the processes that it excludes, its end and
 its log.
 
-No published change would have to be written, so the tests need no Spark.
+The tests need no Spark, because they do not have to write a published change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACTIVE = "SELECT slot_name, active_pid FROM pg_replication_slots WHERE active OR
 
 @pytest.fixture
 def subscriber(cluster: Cluster) -> Database:
-    """A database that subscription s feeds from an empty publication in database postgres."""
+    """Return a database with subscription s to an empty publication in database postgres."""
     admin = Database(Session.connect(cluster, "postgres", "postgres"))
     admin.run("CREATE PUBLICATION p")
     admin.run("CREATE DATABASE test_sub")

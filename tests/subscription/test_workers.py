@@ -1,6 +1,6 @@
 """The processes that apply subscriptions: the views that show them, and the waits between them.
 
-No published change would have to be written, so the tests need no Spark.
+The tests need no Spark, because they do not have to write a published change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from replctl.errors import ObjectInUse, PostgresError
 from replctl.launcher import Launcher, enabled_subscriptions
 from replctl.session import Session
 
-#: Applies the subscriptions of a cluster, then holds them or stands by until its stdin ends.
+#: A program that applies the subscriptions of a cluster.  Then it holds them, or stands by, until
+#: its stdin ends.
 PROGRAM = """
 import sys
 from replctl.catalog.cluster import Cluster
@@ -49,7 +50,7 @@ ME = str(os.getpid())
 
 @pytest.fixture
 def databases(cluster: Cluster) -> tuple[Database, Database]:
-    """A publisher and a subscriber, and subscription s."""
+    """Return a publisher and a subscriber, which has subscription s."""
     admin = Database(Session.connect(cluster, "postgres", "postgres"))
     admin.run("CREATE DATABASE test_pub")
     admin.run("CREATE DATABASE test_sub")
@@ -69,7 +70,8 @@ def subscribe(subscriber: Database, name: str, conninfo: str = "dbname=test_pub"
 
 @contextmanager
 def applier(cluster: Cluster, mode: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Another process that has applied the subscriptions: it is `attached`, or `holding` them."""
+    """Yield another process that has applied the subscriptions, and its output.  `mode` is
+    `attached` or `holding`."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(cluster.path), mode],
         stdin=subprocess.PIPE,
