@@ -71,10 +71,7 @@ def _blocks() -> list[object]:
 
 
 def _run(session: Session, sql: str) -> None:
-    """Run statements one by one, without comments and lines of psql.
-
-    A statement may fail because it needs Spark.
-    """
+    """Run statements one by one, without comments and lines of psql; leave out what needs Spark."""
     for statement in filter(str.strip, re.sub(r"--.*|^\\.*", "", sql, flags=re.M).split(";")):
         try:
             list(execute(session, statement))
@@ -95,10 +92,8 @@ def _database(block: str) -> str:
 
 @pytest.fixture
 def cluster_of_the_guides(cluster: Cluster, tmp_path: Path) -> Cluster:
-    """Return a cluster with databases shop, branch and copies.
-
-    It has a subscription, and a Delta table of another program.
-    """
+    """Return a cluster with the databases of the guides, a subscription, and a Delta table of
+    somebody else."""
     events = pa.table({"id": pa.array([1, 2], pa.int64()), "note": ["a", "b"]})
     write_deltalake(tmp_path / "lake" / "events", events)
     _run(_connect(cluster, "postgres"), "CREATE DATABASE shop; CREATE DATABASE branch")

@@ -34,7 +34,7 @@ def loaded_modules(home: Path, *arguments: str) -> set[str]:
 
 @pytest.fixture
 def home(psql: Psql, tmp_path: Path) -> Path:
-    """Return a cluster in which every command has something to show."""
+    """Make a cluster in which every command has something to show, and return its directory."""
     outcome = psql(
         "-X",
         "-c",

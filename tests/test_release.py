@@ -24,7 +24,7 @@ _WHEEL = f"{_NAME}-py3-none-any.whl"
 
 
 def _run(command: list[str], folder: Path, **environment: str) -> str:
-    """Return the output of a command, without a checkout on its path and without Spark."""
+    """Return what a command prints; no checkout is on its path, and no Spark runs."""
     unset = ("PYTHONPATH", "SPARK_REMOTE", "REPLCTL_HOME")
     kept = {name: value for name, value in os.environ.items() if name not in unset}
     done = subprocess.run(
@@ -42,7 +42,7 @@ def _run(command: list[str], folder: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def tracked() -> set[str]:
-    """Return the paths of the files that a clone has."""
+    """Return the paths of the files in a clone."""
     if not (_ROOT / ".git").exists():
         pytest.skip("this is no clone")
     names = _run(["git", "ls-files", "-z"], _ROOT)
@@ -51,10 +51,8 @@ def tracked() -> set[str]:
 
 @pytest.fixture(scope="module")
 def tree(tracked: set[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the files of a clone.
-
-    Its folder `dist` has the output of `python -m build`.
-    """
+    """Return a folder with the files of a clone, and in its `dist` the output of `python -m
+    build`."""
     folder = tmp_path_factory.mktemp("release") / "clone"
     for name in tracked:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -88,15 +86,8 @@ def test_the_wheel_of_the_sdist_is_that_of_the_tree(tree: Path, tmp_path: Path) 
     assert (tmp_path / _WHEEL).read_bytes() == (tree / "dist" / _WHEEL).read_bytes()
 
 
-def test_no_file_names_the_host_of_a_registry(tracked: set[str]) -> None:
-    """pip, Ivy and apt know their registries, or their settings name a mirror."""
-    hosts = re.compile(rb"\b(maven|pypi|pythonhosted|debian|docker|ghcr|quay)\.(org|io|com)\b")
-    paths = (_ROOT / name for name in tracked)
-    assert [str(path) for path in paths if hosts.search(path.read_bytes())] == []
-
-
 def test_an_extra_installs_what_a_release_needs() -> None:
-    """The commands are those of *Make a release* in CONTRIBUTING.md and of requirements.lock."""
+    """The commands of *Make a release* in CONTRIBUTING.md and of requirements.lock."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extra = project["optional-dependencies"]["release"]
     assert {name.partition(">")[0] for name in extra} == {"build", "pip-tools"}
@@ -106,7 +97,7 @@ def test_an_extra_installs_what_a_release_needs() -> None:
 @pytest.mark.spark
 @pytest.mark.slow(1.5)
 def test_the_wheel_alone_runs_the_sample(tree: Path, tmp_path: Path) -> None:
-    """The command of README.md installs replctl, here from its wheel, and runs the sample.
+    """The command of README.md, which installs replctl, here from its wheel, and runs the sample.
 
     The environment is new, and has only the packages that the wheel requires.
     """

@@ -111,7 +111,7 @@ def test_lines_may_come_in_any_pieces_of_lines() -> None:
     lines = LineReader(data, format_)
     fields = [FieldReader(format_).fields(line) for line in lines]
     assert fields == [["1"], ["a", 'b\nc"\n', DEFAULT], ["D", None, ""], ["xyz"]]
-    assert lines.number == 7  # that of the marker
+    assert lines.number == 7  # the line of the end marker
 
 
 @pytest.mark.spark

@@ -74,7 +74,7 @@ def test_its_health(code: int | None, is_healthy: bool) -> None:
 
 
 def test_what_the_image_is_built_of(tmp_path: Path) -> None:
-    """The files that .dockerignore lets pass make a wheel."""
+    """pip builds a wheel from the files that .dockerignore includes."""
     for line in (_ROOT / ".dockerignore").read_text("utf-8").splitlines():
         if line.startswith("!"):
             source, target = _ROOT / line[1:], tmp_path / "src" / line[1:]

@@ -1,5 +1,5 @@
-"""Settings of another installation of Spark change no value.  Neither do a host name that does not
-resolve, and a locale without umlauts."""
+"""Settings of another installation of Spark change no value.  The same applies to a host name that
+does not resolve, and to a locale without umlauts."""
 
 from __future__ import annotations
 

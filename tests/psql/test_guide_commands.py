@@ -17,7 +17,7 @@ from fix_psql import Psql
 _GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TESTS = Path(__file__).parents[1]
-#: The start of each other command, and the test that runs it, also with its options.
+#: For the start of each other command, the test that runs it, including its options.
 _IN_OTHER_TESTS = {
     "replctl --conf spark.sql.catalogImplementation=hive": "spark/test_hive_catalog.py::"
     "test_tables_of_a_hive_metastore",
@@ -48,7 +48,7 @@ CREATE PUBLICATION north FOR TABLE orders WHERE (region = 'north');
 CREATE TABLE orders (id int, region text, PRIMARY KEY (id, region));
 CREATE SUBSCRIPTION s CONNECTION 'dbname=shop' PUBLICATION north WITH (copy_data = false);
 """
-#: The words that stand for a value of the reader in a guide.
+#: Words of the guides that stand for a value of the reader, and values for them.
 _VALUES = {
     "DATABASE": "shop",
     "DIRECTORY": "backup",
@@ -138,7 +138,7 @@ def test_a_standby_follows_until_a_signal(psql: Psql, tmp_path: Path) -> None:
 
 
 def test_a_guide_makes_a_publication_only_once(psql: Psql) -> None:
-    """The test runs the condition of the guide with its command."""
+    """The test runs the guide's command together with its condition."""
     page = (_GUIDES / "scripts-and-ci.md").read_text("utf-8")
     has, create = (
         shlex.split(re.findall(pattern, page, re.MULTILINE)[0])[1:]

@@ -64,7 +64,7 @@ def test_a_standby_of_no_cluster(psql: Psql, tmp_path: Path) -> None:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Return the clusters whose Spark server a command tries to start.  No server starts."""
+    """Return the clusters whose Spark server a command tried to start.  No server starts."""
     homes: list[Path] = []
 
     def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:

@@ -44,7 +44,7 @@ class Terminal:
             assert time.monotonic() < end, f"{text!r} did not come, but {self.raw!r}"
             if select.select([self.fd], [], [], 0.1)[0]:
                 received = os.read(self.fd, 65536).decode()
-                if "\x1b[6n" in received:  # where is the cursor?
+                if "\x1b[6n" in received:  # a request for the position of the cursor
                     os.write(self.fd, b"\x1b[1;1R")
                 self.raw += received
         self._read_up_to = found + len(text)
@@ -117,14 +117,14 @@ def test_completion(terminal: Terminal) -> None:
     terminal.expect("postgres=#")
     terminal.type("\\ech\t")
     terminal.expect("\\ech")
-    terminal.expect("o")  # what completes it may be drawn alone, and the prompt has one, too
+    terminal.expect("o")  # the completed letter may be drawn alone; the prompt also has an o
     terminal.type(" :DBNAME\r")
     terminal.expect("\npostgres\n")
     terminal.type("\\q\r")
     assert terminal.exit_code() == 0
 
 
-#: Typed lines.  The history may not contain those with the word secret.
+#: Lines to type.  The history must not contain the lines with the word secret.
 _SECRETS = r"""
 CREATE ROLE a LOGIN PASSWORD 'secret1';
  ALTER ROLE a

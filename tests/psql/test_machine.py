@@ -136,8 +136,8 @@ def test_home_stands_where_it_likes(psql: Psql, tmp_path: Path) -> None:
 
 
 def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command reports the download before it waits.  The archive of classes would need
-    Spark."""
+    """The command reports the download before it waits.  The test leaves out the archive of
+    classes, which needs Spark."""
     brings = """for last; do :; done
     mkdir -p "$(dirname "$last")" && echo jar >"$(dirname "$last")/a-1.jar" """
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", brings)))
@@ -155,8 +155,8 @@ def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_versions_that_do_not_work_are_not_asked_for() -> None:
-    """lark 1.2 lacks what the parser uses; with typer before 0.18, --help fails; pyarrow does not
-    load with the numpy of pandas before 2.2.2."""
+    """lark 1.2 lacks a feature that the parser uses.  With typer before 0.18, --help fails.
+    pyarrow does not load with the numpy of pandas before 2.2.2."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     asked = dict(re.findall(r"^([\w-]+)(.*)", text)[0] for text in project["dependencies"])
     assert (asked["lark"], asked["typer"]) == (">=1.3,<1.4", ">=0.18,<0.29")

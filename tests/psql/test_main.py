@@ -142,7 +142,7 @@ def test_single_transaction(psql: Psql) -> None:
 
 def test_a_single_transaction_of_stdin(psql: Psql) -> None:
     outcome = psql("-X1", script="CREATE SCHEMA s;\nSELECT 1/0;\nSELECT 2;\n")
-    assert outcome.exit_code == 0  # as psql's; the block has failed nevertheless
+    assert outcome.exit_code == 0  # as in psql, although the transaction has failed
     assert "ERROR:  current transaction is aborted" in outcome.stderr
     assert psql("-X1", script="CREATE SCHEMA s;\nCREATE SCHEMA t;\n").stderr == ""
     assert psql("-X1v", "ON_ERROR_STOP=1", script="DROP SCHEMA s;\nSELECT 1/0;").exit_code == 3
@@ -157,7 +157,7 @@ def test_single_steps_take_their_answers_from_stdin(psql: Psql) -> None:
 
 
 def test_the_case_of_a_backslash_command(psql: Psql) -> None:
-    """Case does not matter only in \\copy.  replctl skips the line of an unknown command."""
+    """Only \\copy ignores case.  replctl skips the line of an unknown command."""
     script = "\\COPY (SELECT 5) TO STDOUT\n\\DT\n\\ECHO a \\echo b\n\\copY (SELECT 6) TO STDOUT\n"
     outcome = psql("-X", script=script)
     assert outcome.stdout == "5\n6\n"
@@ -182,7 +182,7 @@ def test_statements_of_one_string_are_one_transaction(psql: Psql) -> None:
 
 
 def test_a_prompt_shows_the_block(psql: Psql) -> None:
-    """At the end of the input, replctl rolls back an open block."""
+    """At the end of the input, replctl rolls back an open transaction."""
     psql("-X", script="BEGIN;\nCREATE SCHEMA s;\n")
     assert psql("-X", "-c", "CREATE SCHEMA s").exit_code == 0
 

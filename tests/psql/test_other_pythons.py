@@ -1,5 +1,5 @@
-"""The Pythons of this machine that replctl supports.  `.ci/machines` tests the rest of the matrix,
-which takes minutes."""
+"""The Pythons of this machine that replctl supports.  `.ci/machines.py` tests the other
+combinations, which takes minutes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ select pg_get_expr(prqual, prrelid) from pg_publication_rel;
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_catalogs_with_another_python(release: str, tmp_path: Path) -> None:
-    """The packages that it uses from this Python contain only Python code."""
+    """The other Python uses packages of this Python, which contain only Python code."""
     if release == "{}.{}".format(*sys.version_info):
         pytest.skip(f"all other tests run with Python {release}")
     python = find_python(release)

@@ -12,7 +12,7 @@ from fix_psql import Psql
 
 
 def subscription(psql: Psql, location: Path) -> None:
-    """Create a subscription to a table that deltalake has written."""
+    """Make a subscription to a table that deltalake has written."""
     rows = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
     properties = {
         "delta.enableChangeDataFeed": "true",
@@ -37,7 +37,7 @@ CREATE SUBSCRIPTION "My s" CONNECTION 'dbname=pub' PUBLICATION p
 
 
 def lines(psql: Psql) -> list[str]:
-    """Return what comes after the row count of \\dRs+."""
+    """Return the lines after the row count of \\dRs+."""
     found = psql("-X", "-d", "sub", "-c", "\\dRs+").stdout.splitlines()
     return [line for line in found[found.index("(1 row)") + 1 :] if line]
 

@@ -16,9 +16,9 @@ _PRINTED = Path(__file__).with_name("data") / "sample.out"
 #: The name of a directory, with spaces, quotes, and characters with a meaning in URIs and shells.
 _NAME = "a \"b\" 'c' %20 #é $x"
 
-#: Runs a command where nothing can be written but one directory, not the working directory, and
-#: /tmp is full and runs nothing.  The directory lies in /tmp, and is mounted from where the shell
-#: is.
+#: A script that runs a command on a read-only machine.  The command can write to only one
+#: directory, which is not its working directory.  /tmp is full, and its programs cannot run.  The
+#: writable directory lies in /tmp, and is mounted from the working directory of the shell.
 _READ_ONLY = """
 set -eu
 volume=$1
@@ -41,8 +41,8 @@ _TWO_GIGABYTES = 2 << 30
 
 
 def _read_only(volume: Path) -> list[str]:
-    """Return what makes a command see a read-only machine; nothing if this user may not, or if the
-    directory lies neither in /tmp nor on a file system of its own."""
+    """Return a command that runs another one on a read-only machine.  It is empty if the directory
+    is not in /tmp, or if this user may not do that."""
     unshare = ["unshare", "--mount", "sh", "-c"]
     if not volume.is_relative_to("/tmp") or not shutil.which("unshare"):
         return []
@@ -52,8 +52,9 @@ def _read_only(volume: Path) -> list[str]:
 
 @pytest.mark.spark
 def test_the_sample_on_an_odd_machine(tmp_path: Path) -> None:
-    """No home directory, one processor, odd names, an odd time zone and locale, python -O; as far
-    as this user may, one directory that can be written, /tmp full and noexec, 2 GB of memory."""
+    """There is no home directory and only one processor.  Names, time zone and locale are odd, and
+    Python runs with -O.  If this user may, only one directory is writable, /tmp is full and noexec,
+    and memory is limited to 2 GB."""
     odd = tmp_path / _NAME
     for name in ("home", "tmp", "work"):
         (odd / name).mkdir(parents=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _NOT_RUNNING = 3
-#: No JVM lives long here.
+#: Options for JVMs that live only briefly.
 _BRIEF = ("--conf", f"spark.driver.extraJavaOptions={BRIEF_OPTIONS}")
 _ROOT = Path(__file__).parents[2]
 
@@ -129,7 +129,7 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
 
     answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t select 1")
     assert (answer.stdout, answer.stderr) == ("CREATE TABLE\nINSERT 0 1\n", "")
-    assert jvms_of(pid) == [jvm]  # no JVM of its own: its table is in this one's
+    assert jvms_of(pid) == [jvm]  # the server still has only this JVM
     (scratch,) = [path for path in (command.home / "tmp").iterdir() if path.is_dir()]
     assert (command.home / "tmp").stat().st_mode & 0o077 == scratch.stat().st_mode & 0o077 == 0
     environment = Path(f"/proc/{jvm}/environ").read_text("utf-8").split("\0")
@@ -145,8 +145,8 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     answer = command("-X", "-At", "--remote", address, "-c", "select * from t")
     assert (answer.stdout, answer.stderr) == ("1\n", "")
 
-    # The JVM does not outlive the process that watches over it.  A server that has died is named,
-    # once, and the command goes on without it
+    # The JVM ends with the process that watches over it.  A command reports the dead server once,
+    # and continues without it
     os.kill(pid, signal.SIGKILL)
     wait_until_gone(jvm)
     assert command.spark("status").returncode == _NOT_RUNNING
@@ -159,9 +159,10 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
 
 @pytest.mark.spark
 def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
-    """Only the watch has the server: what it is given, and has done, this process's Spark says.
+    """Only the watch uses the server.  Spark of this process writes and checks the rows.
 
-    It starts a JVM of its own where the server is killed, and another one where that is killed.
+    The watch starts a JVM of its own after the JVM of the server is killed, and another one after
+    that JVM is killed.
     """
     assert command.start().returncode == 0
     cluster = open_cluster(command.home)
@@ -218,7 +219,7 @@ def test_a_server_ends(command: Command, monkeypatch: pytest.MonkeyPatch) -> Non
     assert command.spark("status", "--json").stdout == '{"running": false}\n'
     assert not (command.home / "spark" / "server.json").exists()
 
-    # A JVM that is stopped, and then the process that watches over one
+    # First stop the JVM, then the process that watches over it
     for who in ("jvm", "pid"):
         assert command.start().returncode == 0
         server = find_server(command.home)
@@ -249,7 +250,8 @@ def test_mistakes_are_named(command: Command) -> None:
 def test_two_installations_share_a_server(
     tmp_path: Path, connect_server: str, command: Command
 ) -> None:
-    """Each sends its own modules to the server's Python, at the same moment, and more than once."""
+    """Each installation sends its own modules to the server's Python, at the same moment and more
+    than once."""
     query, total = "select sum(a / 3) from t", "1.00000000000000000000\n"
     made = ("create table t (a numeric)", "insert into t values (1), (2)")
     for name in ("one", "two"):

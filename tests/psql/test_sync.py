@@ -135,7 +135,7 @@ CREATE TABLE bag (v text);
 CREATE SUBSCRIPTION s CONNECTION 'dbname=pub' PUBLICATION p;
 CREATE SUBSCRIPTION bags CONNECTION 'dbname=pub' PUBLICATION q;
 """
-#: Of bag a row is updated, and four that are equal are deleted.
+#: The changes update one row of bag, and delete four equal rows.
 _CHANGES = r"""
 \c pub
 UPDATE t SET v = 'b' WHERE id <= 3;

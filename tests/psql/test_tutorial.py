@@ -103,7 +103,7 @@ def _service_of_step_6(folder: Path, environment: dict[str, str]) -> None:
 
 
 def test_the_line_for_cron_is_that_of_the_guide() -> None:
-    """`test_guide_scheduling.py` runs it."""
+    """`test_guide_scheduling.py` runs the line."""
     guide = (_PAGE.parents[1] / "guides" / "scheduling.md").read_text("utf-8")
     lines = re.findall(r"^(?:REPLCTL_HOME=|\*/5 ).*$", _PAGE.read_text("utf-8"), re.MULTILINE)
     assert len(lines) == 2

@@ -48,10 +48,11 @@ class Answer:
 
 
 class Home:
-    """A cluster's directory, and a process that uses it: another user's, if this one is root's.
+    """A cluster's directory, and a process that uses it.  If this process is root's, that one
+    is another user's.
 
     Args:
-        capability: what that user may do although the files are not his; None for this user.
+        capability: what the other user may do with files of others; None runs it as this user.
     """
 
     def __init__(self, path: Path, capability: str | None = None) -> None:
@@ -159,7 +160,7 @@ def test_a_read_only_home_can_be_read(home: Home) -> None:
 
 
 def test_a_log_of_sqlite_that_a_crash_has_left_is_read(home: Home) -> None:
-    """It is in a directory that nobody can write."""
+    """The log is in a directory to which nobody can write."""
     script = (
         "import os\nfrom replctl.catalog.open_cluster import open_cluster\n"
         "from replctl.session import Session\nfrom replctl.execute import execute\n"
@@ -189,7 +190,7 @@ def test_a_home_that_may_not_be_entered_is_named(home: Home) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield the directory of a small file system."""
+    """Yield a small file system."""
     path = tmp_path / "disk"
     path.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", str(path)]

@@ -1,4 +1,4 @@
-"""Transaction blocks at the same time as other sessions, and with replication."""
+"""Transactions at the same time as other sessions, and with replication."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def other(publisher: Database) -> Database:
-    """Return the publisher's database through a second session."""
+    """Return a second session of the publisher's database."""
     session = publisher.session
     return Database(
         Session.connect(session.cluster, session.database_name, "postgres", engine=session.engine)

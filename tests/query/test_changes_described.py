@@ -12,7 +12,7 @@ from replctl.session import Session
 
 @pytest.fixture
 def tables(session: Session) -> Session:
-    """Return a session with three tables."""
+    """Return a session with the tables t, r and u."""
     list(execute(session, "CREATE TABLE t (id serial PRIMARY KEY, a numeric(5,2), UNIQUE (a))"))
     list(execute(session, "CREATE TABLE r (id int)"))
     list(execute(session, "CREATE TABLE u (id int); CREATE UNIQUE INDEX ON u (id) WHERE id > 0"))

@@ -1,4 +1,5 @@
-"""ORDER BY sorts an output column by its enum's order, whatever other columns are named in SQL."""
+"""ORDER BY sorts an output column by its enum's order, regardless of the names of columns in
+SQL."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _VALUES = {
 
 @pytest.fixture(scope="module")
 def server(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection for the tables, and roll its transaction back at the end."""
+    """Yield a connection for a transaction with the tables, and roll it back afterwards."""
     with psycopg.connect(postgres_server, dbname="postgres", options=_SETTINGS) as connection:
         yield connection
         connection.rollback()
@@ -71,7 +71,7 @@ def answer_here(session: Session, statement: str) -> list[Any]:
 
 
 def answer_of_server(server: psycopg.Connection[Any], statement: str) -> list[Any]:
-    """Return the same as `answer_here`, but of the server."""
+    """Return the server's answer, in the form of `answer_here`."""
     try:
         with server.transaction():
             cursor = server.execute(statement.encode())

@@ -1,5 +1,4 @@
-"""The limits of a statement: its memory (`replctl.max_query_memory`), the depth of a query, its
-time."""
+"""Limits of a statement: its memory (`replctl.max_query_memory`), its depth and its time."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def _used() -> int:
 @pytest.mark.parametrize("statement", LARGE.values(), ids=LARGE)
 def test_a_statement_takes_no_more_memory_than_it_may(session: Session, statement: str) -> None:
     answer_of(session, "SET replctl.max_query_memory = '16MB'")
-    answer_of(session, "SELECT count(*) FROM pg_proc, pg_am")  # what is kept of catalogs
+    answer_of(session, "SELECT count(*) FROM pg_proc, pg_am")  # fills the cache of catalogs
     limits = resource.getrlimit(resource.RLIMIT_DATA)
     assert answer_of(session, statement) == REFUSED
     assert resource.getrlimit(resource.RLIMIT_DATA) == limits
@@ -93,7 +92,7 @@ def test_spark_is_not_limited(cluster: Cluster) -> None:
     assert seen[:1] == [usual]
 
 
-#: PostgreSQL's answers, or, where SQLite or Python has less room than its stack, 54001.
+#: PostgreSQL's answers, or 54001 if SQLite or Python has less room than PostgreSQL's stack.
 DEEP = {
     "SELECT " + "(" * 3000 + "1" + ")" * 3000: ("| 1", "SELECT 1"),
     "SELECT " + " AND ".join(["true"] * 3000): ("| t", "SELECT 1"),

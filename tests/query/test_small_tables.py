@@ -73,7 +73,7 @@ def tables(spark_session: Session) -> Session:
 
 @pytest.mark.spark
 def test_answers_are_those_of_spark(tables: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the engine, a query fails that this process does not read itself."""
+    """Without the engine, a query fails unless this process runs it without Spark."""
     answer_of(tables, "SET replctl.small_table_rows = 0")
     of_spark = [answer_of(tables, query) for query in QUERIES]
     answer_of(tables, "RESET replctl.small_table_rows")

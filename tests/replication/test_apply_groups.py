@@ -1,5 +1,5 @@
-"""A group of transactions fails.  The reaction of apply depends on the part of the group that is
-written; without Spark."""
+"""A group of transactions fails.  The part that is already written decides how apply continues.
+The tests run without Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from replctl.replication.node import (
 from replctl.replication.subscription_run import SubscriptionRun
 
 _SUBSCRIPTION = Subscription(1, 5, "s", 10, "dbname=p", ("p",), "s")
-#: Three transactions, each with one change, whose position is its LSN.
+#: The last of three transactions.  Each has one change, whose position is its LSN.
 _LAST = 3
 
 
@@ -77,13 +77,13 @@ class _Publisher:
 
 
 class _Subscriber:
-    """It fails as it is told.
+    """A subscriber whose next attempts to apply changes fail.
 
     Attributes:
-        failures: of the next attempts, each with whether a part of the batch stays written then;
-            after these none fails.
-        attempts: first and last position of each.
-        applied: positions.
+        failures: for each of the next attempts, the error, and whether a part of the batch stays
+            written.  Later attempts succeed.
+        attempts: the first and the last position of each attempt.
+        applied: the applied positions.
     """
 
     origin_name = "pg_1"
@@ -143,7 +143,7 @@ class _Subscriber:
 
 
 def _sync(subscriber: _Subscriber, publisher: _Publisher | None = None) -> PostgresError | None:
-    """Apply all transactions; return what stops that."""
+    """Apply all transactions, and return the error that stops this, or None."""
     try:
         run = SubscriptionRun(
             cast("Publisher", publisher or _Publisher()),
@@ -199,7 +199,7 @@ def test_nothing_precedes_a_conflict_of_what_is_written_in_part() -> None:
 
 
 def test_a_batch_that_a_conflict_ends_is_applied_again() -> None:
-    """Before a crash a part of it was written, and is undone."""
+    """The first attempt leaves a part of the batch written."""
     subscriber = _Subscriber((IoError("full"), True), (_conflict(2), False), (_conflict(2), False))
     assert _sync(subscriber) is not None
     error = _sync(subscriber)
@@ -222,7 +222,8 @@ def test_the_hint_of_a_key_that_is_there_twice(*, has_other_writers: bool) -> No
 
 
 class _Isolating(_Subscriber):
-    """Applies some positions alone, and counts the questions whether it has such positions."""
+    """A subscriber that applies some positions alone, and counts the requests for these
+    positions."""
 
     def __init__(self, *isolated: int) -> None:
         super().__init__()
@@ -239,7 +240,7 @@ class _Isolating(_Subscriber):
         (3, (), [[1, 2, 3]], 1),
         (3, (2,), [[1], [2], [3]], 1),
         (3, (3,), [[1, 2], [3]], 1),
-        (1, (1,), [[1]], 0),  # its rows are not looked at
+        (1, (1,), [[1]], 0),  # a single transaction needs no check
     ],
 )
 def test_groups(last: int, isolated: tuple[int, ...], grouped: list[list[int]], asked: int) -> None:

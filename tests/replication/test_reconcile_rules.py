@@ -27,7 +27,7 @@ def is_null(attnum: int, type_: str = "int4") -> nodes.Expr:
 
 
 def applied(name: str, type_: str = "int4", typmod: int = -1) -> AppliedFilter:
-    """Return the filter `name IS NULL`."""
+    """Return the applied filter `name IS NULL`."""
     return AppliedFilter(pg_node_tree.dumps(is_null(1, type_)), ((name, type_, typmod),))
 
 

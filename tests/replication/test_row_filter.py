@@ -62,7 +62,7 @@ def user_type(
 
 
 class Database(BuiltinEnvironment):
-    """Table ft, an enum, a function and an operator of users."""
+    """A database with table ft, and with an enum, a function and an operator of users."""
 
     database = "replctl_expr_golden"
 
@@ -177,11 +177,8 @@ def analyzed(
 
 
 def golden_filters() -> list[tuple[str, str, str, str, int]]:
-    """Return the filters that a server has accepted or refused.
-
-    Returns:
-        the expression, the SQLSTATE, the text or message, the DETAIL, and the position of each.
-    """
+    """Return the golden lines of filters: expression, SQLSTATE, text or message, detail,
+    position."""
     lines = []
     for path in sorted(DATA.glob("*.tsv")):
         if path.stem == "user":

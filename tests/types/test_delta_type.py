@@ -1,4 +1,5 @@
-"""Types of Delta without a counterpart in PostgreSQL, in Delta's schemas and in Spark's words."""
+"""Types of Delta without a counterpart in PostgreSQL, in the spelling of Delta's schemas and of
+Spark."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""replctl obeys each setting, or the setting changes no result, or replctl refuses values that
-would change one."""
+"""Each setting follows one rule: replctl obeys it, or it changes no result, or replctl refuses the
+values that would change a result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.types.guc import UNLISTED, Setting, find_setting, read_value, settings
 from replctl.types.guc_rule import OBEYED, SUPPORTED, harmless_because
 
-#: Values that would change results, and that replctl does not compute.
+#: Values that would change results, and that replctl therefore refuses.
 REFUSED = {
     "allow_system_table_mods": "on",
     "array_nulls": "off",

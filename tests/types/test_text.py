@@ -1,7 +1,7 @@
 """Conversion of values to and from text: golden files of a server, and properties of every value.
 
-.ci/generate_type_golden.py asks a PostgreSQL 17 server about data/inputs/*.tsv, and writes
-data/*.tsv.
+.ci/generate_type_golden.py sends data/inputs/*.tsv to a PostgreSQL 17 server, and writes the
+answers to data/*.tsv.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def golden(name: str) -> list[tuple[dict[str, str], Outcome]]:
-    """Return the lines of a file: the columns of each question, and the server's answer."""
+    """Return the lines of a file: the columns of each input, and the server's answer."""
     header, *lines = (DATA / f"{name}.tsv").read_text(encoding="utf-8").split("\n")[:-1]
     names = header.split("\t")
     first = names.index("output")
@@ -67,7 +67,7 @@ def golden(name: str) -> list[tuple[dict[str, str], Outcome]]:
 
 
 def unescape(field: str) -> str | None:
-    """A field in COPY's text format."""
+    """Return the value of a field in COPY's text format; None for NULL."""
     if field == "\\N":
         return None
     return re.sub(r"\\(.)", lambda match: ESCAPES[match[1]], field)
@@ -93,12 +93,12 @@ def test_values_are_read_and_printed_as_by_the_server(name: str) -> None:
     assert actual == expected
 
 
-#: Outputs that the server itself does not read as the same value again.
+#: Outputs that the server itself refuses, or reads as a different value.
 UNREADABLE = {
     ("interval", "-2562047788:00:54.775808"),
     ("jsonpath", '(1 == $."a" * 2.type())'),  # parentheses are missing
     ("jsonpath", 'exists ($."a")."b"'),
-    ("xml", "\n<a/>"),  # a line break at the beginning is left out each time
+    ("xml", "\n<a/>"),  # the server removes one leading line break each time
     ("xml", "\n\n<a/>\n"),
 }
 
@@ -112,7 +112,8 @@ def test_what_the_server_prints_is_read_as_the_same_value(name: str) -> None:
 
 
 def coerced(asked: dict[str, str]) -> str:
-    """Return the output of a value after its type's length coercion; `asked` is of coercion.tsv."""
+    """Return the output of a value after its type's length coercion.  `asked` is a line of
+    coercion.tsv."""
     type_name, is_explicit = asked["type"], asked["is_explicit"] == "t"
     value = parse(type_name, asked["input"])
     value = coerce_typmod(type_name, value, int(asked["typmod"]), explicit=is_explicit)
@@ -324,7 +325,7 @@ def test_a_value_survives_printing_and_reading(type_name: str) -> None:
     def check(value: object) -> None:
         text = render(type_name, value)
         again = parse(type_name, text)
-        # repr() tells -0.0 from 0.0 and 1.10 from 1.1, and NaN is itself.
+        # repr() distinguishes -0.0 from 0.0 and 1.10 from 1.1, and makes NaN equal to itself.
         assert repr(again) == repr(value)
 
     check()
@@ -378,7 +379,7 @@ CANONICAL_TEXTS: dict[str, st.SearchStrategy[str]] = {
 
 
 def quoted(word: str) -> str:
-    """A word between quotes, for tsvector and tsquery."""
+    """Return a word between quotes, for tsvector and tsquery."""
     doubled = word.replace("\\", "\\\\").replace("'", "''")
     return f"'{doubled}'"
 
