@@ -82,7 +82,7 @@ class Applied:
     lsn: int | None = None
     is_parallel: bool = False
     _counted: set[int] = field(default_factory=set)
-    _counting: Lock = field(default_factory=Lock)
+    _counting: Lock = field(default_factory=Lock)  # threads that copy tables also count
 
     def add(self, transactions: Sequence[RemoteTransaction], rows: RowCounts) -> None:
         """Count transactions that were written together."""
@@ -140,7 +140,7 @@ class ApplyWorker:
         self._only_unfinished = only_unfinished
         self._is_stopping = is_stopping
         self._resynchronized: set[RelationName] = set()
-        self._deciding = Lock()
+        self._deciding = Lock()  # tables may fail at once, but each is reconciled only once
         self.is_unwanted = self.is_stopped = False
         self.error: PostgresError | None = None
         self.cause: PostgresError | None = None  # `error` without the note on partly written tables
@@ -158,6 +158,7 @@ class ApplyWorker:
             Stopping: a signal requested a stop.
         """
         session, oid = self._session, self._subscription.oid
+        # Two processes must not apply the same changes
         with session.cluster.lock(f"subscription-{oid}", patience):
             with session.read() as catalog:
                 current = get_subscription(catalog, oid)
@@ -233,7 +234,7 @@ class ApplyWorker:
             try:
                 check_history(run)
                 return True
-            except PostgresError as error:
+            except PostgresError as error:  # `_failed` may have started reconciles, so check again
                 if not self._failed(subscriber, error, "apply"):
                     return False
 
@@ -306,7 +307,7 @@ class ApplyWorker:
             try:
                 with self._tablesync_worker(subscriber, name):
                     _in_live_session(synchronize, run, name)
-            except PostgresError as error:
+            except PostgresError as error:  # the other tables go on
                 name_both(error, self._subscription, name)
                 self._copy_failed(subscriber, name, error)
                 return None
@@ -353,7 +354,7 @@ class ApplyWorker:
             return False
         try:
             _in_live_session(hand_over, run, name)
-        except PostgresError as error:
+        except PostgresError as error:  # the table stays in state f, and a later run retries
             self._copy_failed(subscriber, name, error)
             return False
         self._copies.succeeded(name)
@@ -365,7 +366,7 @@ class ApplyWorker:
             return False
         try:
             return _in_live_session(apply_changes, run)
-        except PostgresError as error:
+        except PostgresError as error:  # the copies of other tables go on
             self._failed(subscriber, error, "apply")
             return False
 
@@ -451,7 +452,7 @@ def _in_live_session(
     """
     try:
         return step(*arguments, **named)
-    except SessionEnded:
+    except SessionEnded:  # the next call opens a new session
         return step(*arguments, **named)
 
 

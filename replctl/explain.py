@@ -167,7 +167,7 @@ class _Explained:
                 look()
             except QueryCanceled:
                 raise
-            except PostgresError as failure:
+            except PostgresError as failure:  # the plan still shows the other tables
                 error = error or failure
         return error
 

@@ -64,7 +64,7 @@ def _lock(path: Path, mode: int) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # If the file was removed, others lock a new file with this name
         is_kept = os.fstat(descriptor).st_nlink > 0
-    except OSError as error:
+    except OSError as error:  # another process has it: the caller retries
         if error.errno not in _LOCKED:
             raise
     finally:
@@ -81,9 +81,9 @@ def is_locked(path: Path) -> bool:
             # owner.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return False
-    except FileNotFoundError:
+    except FileNotFoundError:  # a holder would keep the file
         return False
-    except BlockingIOError:
+    except BlockingIOError:  # its holder still runs
         return True
 
 
@@ -97,7 +97,7 @@ def holder(path: Path, locks: Path = _LOCKS) -> int | None:
     try:
         found = path.stat()
         lines = locks.read_text("ascii").splitlines()
-    except OSError:
+    except OSError:  # not Linux, or the file was removed
         return None
     place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     for line in lines:
@@ -115,7 +115,7 @@ def is_stopped(pid: int) -> bool:
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-    except OSError:
+    except OSError:  # the process has ended, or this is not Linux
         return False
     return text.rpartition(")")[2].split()[0] in ("T", "t")
 

@@ -85,7 +85,7 @@ class Launcher:
         self._is_stopping = is_stopping
         self._on_applied = on_applied
         self._held: dict[int, Subscription] = {}
-        self._copying = Lock()
+        self._copying = Lock()  # see ApplyWorker
         self._copies: defaultdict[int, RetrySchedule[RelationName]] = defaultdict(
             partial(RetrySchedule, retry_delay)
         )
@@ -299,7 +299,7 @@ def _finish_batch(session: Session, subscription: Subscription) -> PostgresError
     """
     settings = ["lock_timeout"] if session.block is None else ["lock_timeout", "deadlock_timeout"]
     timeouts = [int(session.setting(name)) / 1000 for name in settings]
-    run = ApplyWorker(session, subscription, Lock(), only_unfinished=True)
+    run = ApplyWorker(session, subscription, Lock(), only_unfinished=True)  # it copies no tables
     try:
         run.once(min(filter(None, timeouts), default=-1))
     except LockNotAvailable as error:

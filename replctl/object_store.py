@@ -242,6 +242,7 @@ def _section(file: Path, name: str) -> dict[str, str]:
     try:
         parser.read(file, encoding="utf-8")
     except (Error, OSError, UnicodeDecodeError):
+        # The profile then has no key, which the caller handles
         return {}
     return dict(parser[name]) if parser.has_section(name) else {}
 

@@ -235,7 +235,7 @@ def _check_port(port: str) -> None:
         number = int(port or 1)
         if number.bit_length() > 31:
             raise ValueError
-    except ValueError:
+    except ValueError:  # libpq words this differently from a wrong number
         reason = f'invalid integer value "{port}" for connection option "port"'
     else:
         if 1 <= number <= _MAX_PORT:

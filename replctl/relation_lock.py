@@ -46,7 +46,7 @@ def lock_relations(
                 for oid in wanted:
                     name = f"relation-{oid}"
                     taken.enter_context(session.cluster.lock(name, patience))
-            except LockNotAvailable as error:
+            except LockNotAvailable as error:  # a new block may be the reason: check again
                 waited = time.monotonic() - begun
                 if timeout and waited >= timeout:
                     raise LockNotAvailable("canceling statement due to lock timeout") from error

@@ -195,7 +195,7 @@ class _Comparing:
             found = self._compared(name)
         except QueryCanceled:
             raise
-        except PostgresError as error:
+        except PostgresError as error:  # the other tables are still compared
             return VerifiedTable(*self._target(name), name, error=error)
         if found.is_equal and found.lsn is not None and not self._session.cluster.is_in_recovery:
             with self._session.cluster.begin(write=True) as connection:

@@ -30,7 +30,7 @@ def read_auto_conf(cluster_path: Path) -> dict[str, str]:
     path = cluster_path / AUTO_CONF
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
+    except FileNotFoundError:  # the first ALTER SYSTEM creates it
         return {}
     except OSError as error:
         raise IoError(f'could not open file "{path}": {error.strerror}') from error

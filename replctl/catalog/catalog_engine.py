@@ -57,7 +57,7 @@ def _begin_immediate(connection: Connection) -> None:
             try:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return
-            except exc.OperationalError as error:
+            except exc.OperationalError as error:  # another process writes
                 if not is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(random.uniform(*_BUSY_INTERVAL))

@@ -62,7 +62,7 @@ class CatalogFiles:
         """
         try:
             found = json.loads(path.read_text())
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # the process is still starting
             return None
         return CatalogFiles(*(None if item is None else tuple(item) for item in found))
 
@@ -203,7 +203,7 @@ def _mismatch(copy: Path) -> str | None:
                 return f"{_WAL} does not have the last commit of {CATALOG}."
             if lacks_commits or broken_link(both) is not None:
                 return f"Between the commits of {CATALOG} and those of {_WAL} others are missing."
-    except (sqlite3.DatabaseError, exc.DBAPIError) as error:
+    except (sqlite3.DatabaseError, exc.DBAPIError) as error:  # they have pages of two states
         return f"Read together they are damaged: {error}."
     return None
 
@@ -267,7 +267,7 @@ def _commits(path: Path, mode: str) -> list[LogPosition]:
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection:
             return [LogPosition(*row) for row in connection.execute(query)]
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError:  # the -wal may still repair it
         return []
 
 
@@ -295,13 +295,13 @@ def _has_digests(connection: Connection) -> bool:
 def _has_frames(path: Path) -> bool:
     try:
         return path.stat().st_size > _WAL_HEADER
-    except FileNotFoundError:
+    except FileNotFoundError:  # SQLite removes it after the last use
         return False
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except FileNotFoundError:  # SQLite creates -wal and -shm at the first use
         return None
     return found.st_dev, found.st_ino

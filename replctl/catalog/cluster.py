@@ -104,7 +104,7 @@ class Cluster:
         self.engine = catalog_engine(path / CATALOG)
         self._locks = ExitStack()
         self.others: dict[Path, Cluster] = {}
-        self.opening_other = Lock()
+        self.opening_other = Lock()  # see other_cluster
         self.is_new = False
         self.upgraded_from: str | None = None
         self._files = CatalogFiles(None, None, None)
@@ -113,7 +113,7 @@ class Cluster:
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda timeout: self.lock("log", timeout))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        with self._opening():
+        with self._opening():  # two programs must not create or upgrade the catalog at once
             check_wal(path, self._users())
             self._prepare_catalog()
             with self.engine.begin() as connection:
@@ -123,6 +123,7 @@ class Cluster:
                 self._check_identity(control)
             self._notice_promotion(control, standbys)
         (path / "lock").mkdir(mode=0o700, exist_ok=True)
+        # By this lock, other processes know that this one still runs (is_alive)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
             control = read_control(connection)
@@ -159,7 +160,7 @@ class Cluster:
         """
         try:
             return (path / CATALOG).stat().st_size > 0  # an empty catalog is new, or lost
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError):  # no home there yet
             return False
         except OSError as error:
             raise FileAccessDenied(f'could not use directory "{path}": {error.strerror}') from error
@@ -324,7 +325,7 @@ class Cluster:
                     patience = _PATIENCE if timeout < 0 else timeout
                     held.enter_context(locked(self._lock_file(name), patience))
                     break
-                except LockTimeout as error:
+                except LockTimeout as error:  # without a limit, wait again
                     if timeout >= 0:
                         raise LockNotAvailable(f'could not obtain lock "{name}"') from error
                     self.check_holder(name, time.monotonic() - begun)
@@ -540,13 +541,13 @@ def _timeline_of(home: Path, system_identifier: int) -> int:
     """
     try:
         connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error:
+    except sqlite3.Error:  # the standby's disk may be unmounted; the next start tries again
         return 0
     query = "SELECT timeline FROM pg_control WHERE system_identifier = ? AND NOT is_in_recovery"
     try:
         row = connection.execute(query, (system_identifier,)).fetchone()
         return 0 if row is None else int(row[0])
-    except sqlite3.Error:
+    except sqlite3.Error:  # such as a damaged file: the primary must start anyway
         return 0
     finally:
         connection.close()

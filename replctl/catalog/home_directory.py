@@ -116,6 +116,6 @@ def _why_not_writable(path: Path) -> OSError | None:
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(bytes(_NEEDED))
-    except OSError as error:
+    except OSError as error:  # it is the reason to report
         return error
     return None

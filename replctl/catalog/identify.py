@@ -56,7 +56,7 @@ def _holds(home: str, system_identifier: int) -> bool:
     """Return whether a directory has the cluster; False if its catalog cannot be read."""
     try:
         return identifier_at(Path(home)) == system_identifier
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # the user has said that the cluster is here now
         return False
 
 

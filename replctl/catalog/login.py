@@ -112,7 +112,7 @@ def _is_text(name: str) -> bool:
     """
     try:
         name.encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # PostgreSQL has no role or database with such a name
         return False
     return True
 

@@ -211,7 +211,7 @@ class CatalogEnvironment(BuiltinEnvironment):
             return super().type_by_oid(oid)
         try:
             return self.type(type_name(oid))
-        except KeyError:
+        except KeyError:  # the type was dropped
             return None
 
     def find_type(self, schema: str | None, name: str) -> Type | None:

@@ -46,7 +46,7 @@ def open_cluster(
         cluster = Cluster(chosen, is_checked=is_checked)
         cluster.is_new = is_new
         return cluster
-    except (OSError, IoError, DiskFull) as error:
+    except (OSError, IoError, DiskFull) as error:  # status and queries of catalogs still work
         refusal = refusal_of(chosen, error)
         if not Cluster.exists(chosen):
             refusal.hint = None

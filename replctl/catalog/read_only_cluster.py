@@ -162,7 +162,7 @@ def _readable(catalog: Path, stack: ExitStack) -> str:
         _check_readable(fixed)
         return fixed
     copied = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="replctl-")))
-    for _attempt in range(_COPIES):
+    for _attempt in range(_COPIES):  # a writer may change the files during the copy
         before = [_state(path) for path in (catalog, log)]
         for path in (catalog, log):
             shutil.copyfile(path, copied / path.name)
@@ -181,7 +181,7 @@ def _state(path: Path) -> tuple[int, int]:
 def _is_readable(uri: str) -> bool:
     try:
         _check_readable(uri)
-    except sqlite3.Error:
+    except sqlite3.Error:  # the caller tries other ways
         return False
     return True
 

@@ -96,6 +96,7 @@ class ServerLog:
             if self._handler is None:
                 self._path.parent.mkdir(mode=0o700, exist_ok=True)
                 self._handler = _Handler(self._path)
+            # Two processes must not rotate the file at once.  After a failure, do not wait again.
             with self._lock(0.0 if self._has_reported else _PATIENCE):
                 self._handler.handle(record)
         except (OSError, PostgresError) as error:  # the command goes on without the line

@@ -40,5 +40,6 @@ def undo(session: Session, begun: Sequence[Begun]) -> None:
     """Undo transactions that `note_abandoned` has marked."""
     for xid, targets in begun:
         with ExitStack() as stack:
+            # A transaction block of another session may write the tables for a long time
             when_free(session, partial(lock_relations, session, list(targets), stack))
             undo_or_leave(session, xid)

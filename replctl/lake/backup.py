@@ -80,7 +80,7 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
             f'directory "{directory}" lies in the directory of the cluster'
         )
     check_is_outside_tables(directory)
-    with cluster.lock("vacuum"):
+    with cluster.lock("vacuum"):  # VACUUM would remove files before they are copied
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             if any(directory.iterdir()):

@@ -63,7 +63,7 @@ class BatchApply(TargetWrite):
             return True
         try:
             self._local.table(remote)
-        except PostgresError:
+        except PostgresError:  # the publisher then sends the relation, and apply reports it
             return False
         return True
 
@@ -105,6 +105,7 @@ class BatchApply(TargetWrite):
                 written.
         """
         try:
+            # Programs other than replctl may commit first.  A retry skips the written tables.
             return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
         except ConnectionFailure:  # Spark may still be writing
             raise

@@ -211,7 +211,7 @@ class _Problems:
             SerializationFailure,
         ):
             raise
-        except PostgresError as error:
+        except PostgresError as error:  # an earlier change may fail in another table
             found = first_action()
             if found is not None:
                 position, action = found
@@ -222,7 +222,7 @@ class _Problems:
         """Attribute errors of the `with` block to a TRUNCATE."""
         try:
             yield
-        except PostgresError as error:
+        except PostgresError as error:  # an earlier change may fail in another table
             self._found.append(ReplicationConflict(truncation.position, error, "", "TRUNCATE"))
 
     def raise_first(self) -> None:

@@ -97,6 +97,7 @@ def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
         if not hmac.compare_digest(signature, _signature(body, key, relid)):
             return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        # Another writer's text, or a forged mark
         return None
     return _mark(body)
 

@@ -120,7 +120,7 @@ def _earlier_files(
     paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
     try:
         return files_by_key(location, first - 1, paths)
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # a cleanup has removed the version
         removes = [body for found, _adds in changes for body in found.values()]
         if not all(remove.get("extendedFileMetadata") for remove in removes):
             raise

@@ -164,7 +164,7 @@ def counted_rows(body: Mapping[str, Any]) -> int | None:
     written = body.get("stats")
     try:
         stats = _loads(written) if isinstance(written, str) else None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # other writers may write anything here
         return None
     counted: Any = stats.get("numRecords") if isinstance(stats, dict) else None
     if not _is_count(counted):
@@ -352,7 +352,7 @@ def _is_vector(value: object) -> bool:
 def _is_vector_name(text: str) -> bool:
     try:
         return len(_decoded(text[-_UUID_LENGTH:])) == 16
-    except ValueError:
+    except ValueError:  # no writer makes such names: the log is broken
         return False
 
 

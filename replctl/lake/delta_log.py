@@ -211,7 +211,7 @@ def version_state(location: str, version: int) -> tuple[int, int, int] | None:
     """
     try:
         return TableFolder.of(location).state(version_path(version))
-    except FileNotFoundError:
+    except FileNotFoundError:  # the version is new, or a cleanup has removed it
         return None
     except OSError as error:
         raise _unreadable(location, error) from error
@@ -268,7 +268,7 @@ def file_state_of(location: str, version: int) -> str | None:
     """Return number, size and time of a version's file as a text; None if it is not in the log."""
     try:
         return ":".join(map(str, TableFolder.of(location).state(version_path(version))))
-    except FileNotFoundError:
+    except FileNotFoundError:  # a cleanup has removed the version
         return None
     except OSError as error:
         raise _unreadable(location, error) from error
@@ -282,7 +282,7 @@ def version_digest(location: str, version: int) -> str | None:
     folder, name = TableFolder.of(location), version_path(version)
     try:
         return _digest(folder, name, folder.state(name))
-    except FileNotFoundError:
+    except FileNotFoundError:  # a cleanup has removed the version
         return None
     except OSError as error:
         raise _unreadable(location, error) from error
@@ -508,7 +508,7 @@ def log_names(location: str) -> list[str]:
     """
     try:
         return TableFolder.of(location).names(LOG_FOLDER)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # no table is there yet
         return []
     except OSError as error:
         raise IoError(f'could not list the log of the Delta table "{location}": {error}') from error

@@ -260,7 +260,7 @@ def vacuum_cluster(session: Session) -> None:
     horizon = _horizon(session, is_for_cluster=True)
     with session.read() as catalog:
         dropped = dropped_tables(catalog.connection, horizon)
-    with session.cluster.lock(_NO_BACKUP):
+    with session.cluster.lock(_NO_BACKUP):  # a backup may be copying these files
         for table in dropped:
             _remove(session, table)
         _remove_abandoned(session, horizon)

@@ -55,7 +55,7 @@ def _known_metadata(location: str, version: int) -> TableMetadata | None:
     """Return a table's metadata at a version; None if the log has lost it."""
     try:
         return metadata_at(location, version)
-    except ObjectNotInPrerequisiteState:
+    except ObjectNotInPrerequisiteState:  # the caller compares files instead
         return None
 
 

@@ -28,7 +28,7 @@ def check_is_empty(location: str) -> None:
     """
     try:
         is_empty = TableFolder.of(location).is_empty()
-    except NotADirectoryError:
+    except NotADirectoryError:  # a file has the name
         is_empty = False
     except OSError as error:
         raise IoError(f'could not list "{location}": {error}') from error
@@ -81,7 +81,7 @@ def _has_log(folder: TableFolder) -> bool:
     """
     try:
         return folder.has(LOG_FOLDER)
-    except OSError:
+    except OSError:  # no right to look: the check only prevents mistakes
         return False
 
 

@@ -131,7 +131,7 @@ def _instant(text: str) -> datetime | str:
     """
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+    except ValueError:  # such as a year after 9999; equal texts still match
         return text
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 

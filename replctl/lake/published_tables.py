@@ -151,7 +151,7 @@ class PublishedTables:
                     lsn: _adopted_columns(catalog.as_of(lsn), log.publications)
                     for lsn in {starts[key[1]] for key in after if key[1] in starts}
                 }
-            except FeatureNotSupported:
+            except FeatureNotSupported:  # decoding reports it if the table changes
                 return {}
         found = {}
         for key, columns in after.items():

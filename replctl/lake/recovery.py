@@ -55,7 +55,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             _end_abandoned(session, xid, backend)
         except QueryCanceled:
             raise
-        except PostgresError as error:
+        except PostgresError as error:  # one unreadable table must not stop the others
             if relids is None:
                 warn_of_undo(session, xid, error)
                 continue
@@ -78,7 +78,7 @@ def undo_or_leave(session: Session, xid: int) -> None:
     """Undo a transaction.  If this fails, the next process that uses its tables undoes it."""
     try:
         _undo(session, xid)
-    except PostgresError as error:
+    except PostgresError as error:  # the error that led to the undo matters more
         warn_of_undo(session, xid, error)
         session.cluster.abandoned.add(xid)
         _record_abandoned(session.cluster)
@@ -101,7 +101,7 @@ def _end_abandoned(session: Session, xid: int, backend: str) -> None:
     Args:
         backend: the dead process.
     """
-    with session.cluster.lock("recovery"):
+    with session.cluster.lock("recovery"):  # two processes must not undo the same writes
         with session.cluster.begin(write=False) as connection:
             if backend_of(connection, xid) != backend:
                 return

@@ -196,9 +196,8 @@ class ReplicatedTable:
             if summary.actions & {Action.UPDATE, Action.DELETE}:
                 self._check_updatable(converted, first, last)
             hidden = () if is_prefix else summary.violating_positions
-            for (
-                position
-            ) in hidden:  # the row is made and fails, unless the row to update is missing
+            # Each row is made and fails, unless the row to update is missing
+            for position in hidden:
                 with self._outcome(changes, first, position, is_prefix=True):
                     pass
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
@@ -258,7 +257,7 @@ class ReplicatedTable:
                     low = middle + 1
             except DataError as earlier:  # the failing change is in the first half
                 error, high = earlier, middle
-            except ReplicationConflict as conflict:
+            except ReplicationConflict as conflict:  # an earlier change fails for another reason
                 return conflict
         engine, rows, position = self.session.engine(), _staged(changes.rows), positions[low]
         action, column = spark.jobs.failing_conversion(

@@ -122,6 +122,7 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
             add_columns(session, location, added, note)
         injection_point("rewrite.after-columns")
         values = {names[column.attnum]: column.value for column in rewrite.columns}
+        # Programs other than replctl ignore the relation's lock, and may commit first
         version, rows = repeated(lambda: _fill(writer, rewrite, location, added, values))
         injection_point("rewrite.after-fill")
         writer.note_storage(relation.oid, [], version)

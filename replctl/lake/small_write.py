@@ -260,7 +260,7 @@ def _loose(statistics: object) -> str | None:
     """
     try:
         found = json.loads(statistics) if isinstance(statistics, str) else None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # other writers may write anything here
         return None
     if not isinstance(found, dict) or not isinstance(found.get("numRecords"), int):
         return None

@@ -196,7 +196,7 @@ class TableFolder:
     def _local_files(self, path: str) -> Iterator[tuple[str, float]]:
         try:
             listed = os.scandir(f"{self.location}/{path}")
-        except FileNotFoundError:
+        except FileNotFoundError:  # missing, or removed meanwhile
             return
         with listed as entries:
             for entry in entries:
@@ -214,7 +214,7 @@ class TableFolder:
         if self.is_local:
             try:
                 return not os.listdir(self.location)
-            except FileNotFoundError:
+            except FileNotFoundError:  # missing, unless it is a link that leads nowhere
                 return not os.path.lexists(self.location)
         from pyarrow import fs
 
@@ -268,7 +268,7 @@ class TableFolder:
             system, place = self._remote(path)
             try:
                 system.delete_file(place)
-            except FileNotFoundError:
+            except FileNotFoundError:  # another program was faster
                 return
             return
         folder, _, name = path.rpartition("/")
@@ -276,7 +276,7 @@ class TableFolder:
         for each in (f"{folder}/.{name}.crc".lstrip("/"), path):
             try:
                 self._unlink(each, is_emptied=is_emptied)
-            except FileNotFoundError:
+            except FileNotFoundError:  # most files have no check sum
                 continue
 
     def _unlink(self, path: str, *, is_emptied: bool) -> None:
@@ -310,7 +310,7 @@ class TableFolder:
         for folder, _folders, _files in os.walk(self.location, topdown=False):
             try:
                 os.rmdir(folder)
-            except OSError as error:
+            except OSError as error:  # other files, or a link: the folder stays
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                     raise
         return not os.path.lexists(self.location)
@@ -340,7 +340,7 @@ def _is_named(unfinished: Path, target: Path) -> bool:
         os.link(unfinished, target)
     except FileExistsError:
         return os.path.samefile(unfinished, target)  # NFS may report a success so: link(2)
-    except OSError as error:
+    except OSError as error:  # FAT, for example, has no hard links
         if error.errno not in _NO_LINKS:
             raise
         if os.path.lexists(target):

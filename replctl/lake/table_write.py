@@ -526,6 +526,7 @@ def undo_relation(writer: TableWriter, relid: int) -> None:
     """Undo the writes that a transaction made into one table after it read the table."""
     floor = floor_of(writer.read_versions[relid])
     relation = writer.relations[relid]
+    # Programs other than replctl ignore the table's lock, and may commit first
     repeated(partial(undo_since, writer.session, writer.xid, relation, floor))
 
 

@@ -82,7 +82,7 @@ class TargetCheck:
         for relation in relations:
             try:
                 self._enter(catalog, relation)
-            except (ForeignFiles, UndefinedFile) as error:
+            except (ForeignFiles, UndefinedFile) as error:  # a write of all rows repairs both
                 if not is_replaced:
                     error.hint = self._refresh(catalog, relation) or error.hint
                     raise

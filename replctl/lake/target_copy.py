@@ -92,6 +92,7 @@ class TargetCopy(TargetWrite):
         assert relation.snapshot is not None
         with ExitStack() as stack:
             known = Reconciliation(self._session, stack, relation.snapshot.xid)
+            # Programs other than replctl may commit first.  A retry skips the written leaves.
             return repeated(lambda: self._write(relation, remote, rows, known))
 
     def _write(

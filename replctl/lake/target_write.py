@@ -72,6 +72,7 @@ class TargetWrite:
         relids = sorted(leaves)
         when_free(self._session, lambda: rewrite_schemas(self._session, leaves.values()))
         with ExitStack() as stack:
+            # A transaction block of another session may write the tables for a long time
             when_free(self._session, lambda: lock_relations(self._session, relids, stack))
             recover(self._session, relids)
             with self._state.writing() as catalog:

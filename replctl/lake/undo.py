@@ -51,6 +51,7 @@ def undo_commits(
     for intent in intents:
         if intent.relid in relations:
             floor = max(floor_of(intent.version), (floors or {}).get(intent.relid, -1))
+            # Programs other than replctl ignore the table's lock, and may commit first
             repeated(partial(undo_since, session, xid, relations[intent.relid], floor))
     return relations
 

@@ -306,7 +306,7 @@ class _Worker:
         """
         try:
             return self._apply_segment(from_lsn, to_lsn, may_join=not self._skip_lsn)
-        except DecodingFailure as failure:
+        except DecodingFailure as failure:  # halve the range to find the transaction
             commits = self._publisher.decoding.commits(from_lsn, to_lsn)
             if len(commits) == 1:
                 slot = self._subscription.slot_name or ""
@@ -378,7 +378,7 @@ class _Worker:
                 try:
                     to = self._position(to_lsn)
                     rows = self._subscriber.changes.apply(batch, first, last, from_lsn, to)
-                except ReplicationConflict as conflict:
+                except ReplicationConflict as conflict:  # single transactions show which one fails
                     if self._subscriber.state.unfinished_batch() is None:
                         return  # the batch was undone, so the run applies its transactions again
                     if not batch.is_joined:
@@ -451,7 +451,7 @@ class _Worker:
             raise self._error(batch, conflict) from conflict
         except QueryCanceled:
             raise
-        except PostgresError as error:
+        except PostgresError as error:  # halve the group to find the transaction
             if (
                 len(group.transactions) == 1
                 or self._subscriber.state.unfinished_batch() is not None

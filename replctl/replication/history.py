@@ -159,7 +159,7 @@ def _slot_fault(
     name = subscription.slot_name or ""
     try:
         has_slot = publisher.slots.applied_lsn(name) is not None
-    except SlotInvalidated as error:
+    except SlotInvalidated as error:  # the user must decide, so report a fault
         return _Fault(error.message, error.detail or "")
     if has_slot or not any(item.state.is_copied or item.method.compares for item in relations):
         return None

@@ -93,7 +93,7 @@ def drop_slot(publisher: Publisher, name: str) -> bool:
     """Drop the slot of a table if it exists, and return whether it existed."""
     try:
         publisher.slots.drop(name)
-    except UndefinedObject:
+    except UndefinedObject:  # an earlier attempt has dropped it
         return False
     return True
 
@@ -109,7 +109,7 @@ def _copy(
     begun = _begun_copy(run, name, relation)
     try:
         return _copy_begun(run, name, begun)
-    except (UndefinedFile, ReplacedTable):
+    except (UndefinedFile, ReplacedTable):  # a new snapshot may be readable
         newer = run.subscriber.state.relations().get(name)
         if newer is None:
             raise
@@ -156,9 +156,7 @@ def _copy_begun(
         _check_slot(run.publisher, slot_name)
         with run.publisher.tables.copy(publications, name, snapshot) as (remote, rows):
             return run.subscriber.copies.write(relation, remote, rows)
-    except (
-        ConnectionFailure
-    ):  # a Spark server may still write: repeat the same copy, which is recognised
+    except ConnectionFailure:  # Spark may still write; it recognises the same copy later
         raise
     except PostgresError:
         run.subscriber.copies.give_up(relation)
@@ -173,5 +171,5 @@ def _check_slot(publisher: Publisher, name: str) -> None:
     """
     try:
         publisher.slots.position(name)
-    except UndefinedObject:
+    except UndefinedObject:  # reading the changes reports lost versions
         return
