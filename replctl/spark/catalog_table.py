@@ -50,7 +50,7 @@ def find_table(engine: Engine, name: Sequence[str]) -> CatalogTable | None:
     """
     try:
         rows = engine.run(f"DESCRIBE TABLE EXTENDED {spark_name(name)}")
-    except UndefinedFile:
+    except UndefinedFile:  # only the catalog's entry is left
         return None
     except PostgresError as error:
         if _is_missing(error):

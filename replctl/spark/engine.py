@@ -329,7 +329,7 @@ class Engine:
             self._first.sparkContext.cancelAllJobs()
             return
         for session in self._sessions.all():
-            with suppress(SessionEnded), translating():
+            with suppress(SessionEnded), translating():  # an ended session has no jobs
                 session.interruptAll()
 
     def stop(self) -> None:

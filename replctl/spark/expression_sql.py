@@ -109,7 +109,7 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
         if len(value.text) <= _MAX_LENGTH or isinstance(expr, nodes.Const) or _has_subquery(expr):
             return value
         why = FeatureNotSupported("expressions of this length are not supported")
-    except FeatureNotSupported as error:
+    except FeatureNotSupported as error:  # Python may support it
         why = error
     if isinstance(expr, _ENGINES_OWN):
         raise why

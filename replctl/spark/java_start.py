@@ -255,7 +255,7 @@ def _explained(error: Exception) -> tuple[str, PostgresError] | None:
 
     try:
         return str(error), translated(error)
-    except (OSError, Py4JError):
+    except (OSError, Py4JError):  # the JVM has just died
         return None
 
 
@@ -265,7 +265,7 @@ def _working_directory(scratch: Scratch) -> Path | None:
     """
     try:
         os.getcwd()
-    except FileNotFoundError:
+    except FileNotFoundError:  # somebody has removed the directory
         return scratch.folder
     return None
 
@@ -342,7 +342,7 @@ def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None
     process.stdin.close()
     try:
         process.wait(timeout)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired:  # a JVM that hangs does not read its stdin
         process.kill()
         process.wait()
 

@@ -150,7 +150,7 @@ def _opened(source: TableSource, names: Collection[str | None]) -> DeltaTable | 
         mapping = table.metadata().configuration.get(_MAPPING_MODE, "none")
         # delta-rs silently reads NULL from renamed columns
         return table if mapping == "none" and _has_own_files(table, path, names) else None
-    except Exception as error:
+    except Exception as error:  # Spark reads more tables than delta-rs
         check_declined(error)
         return None
 

@@ -145,7 +145,7 @@ def declining() -> Iterator[None]:
         yield
     except (LeftToSpark, OSError, pa.ArrowException, UnicodeDecodeError):
         pass  # Spark will report the error, or accepts the file
-    except Exception as error:
+    except Exception as error:  # Spark reads more files than delta-rs
         check_declined(error)
 
 

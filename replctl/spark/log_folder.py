@@ -46,7 +46,7 @@ class LogFolder:
         self._parent, self._clock = parent, clock
         self._folder: Path | None = None
         self._used: dict[Path, float] = {}
-        self._placing = Lock()
+        self._placing = Lock()  # two threads may need the same table
 
     def place(self, log: str) -> str:
         """Write the only commit of a table unless it exists, and return the table's location.

@@ -118,7 +118,7 @@ def _bringing(folder: Path) -> Iterator[None]:
             try:
                 held.enter_context(locked(path, _REPORT_INTERVAL, mode=0o644))
                 break
-            except LockTimeout as error:
+            except LockTimeout as error:  # tell the user why nothing happens
                 detail, hint = help_with(path)
                 if time.monotonic() - begun > _OTHERS_TIMEOUT:
                     why = (

@@ -54,7 +54,7 @@ def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | No
         own: the file that lists the control groups of this process (man 7 cgroups).
     """
     limits = _cgroup_limits(cgroups, own)
-    with suppress(ValueError, OSError):
+    with suppress(ValueError, OSError):  # not all systems have these names
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(limits, default=None)
 

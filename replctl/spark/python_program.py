@@ -181,9 +181,9 @@ def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]
                 ]
             )
             results.append({"v": to_wire_value(program.result, -1, value), "e": None})
-        except PostgresError as error:
+        except PostgresError as error:  # Spark raises it in the query
             results.append({"v": None, "e": raised_text(error)})
-        except RecursionError:
+        except RecursionError:  # a worker's own error would hide its reason
             results.append({"v": None, "e": raised_text(too_deep())})
     return results
 

@@ -306,7 +306,7 @@ def failing_conversion(
                     f" WHERE position = {position} AND action = '{action}'",
                     [StagedColumn("value", column.type, column.typmod)],
                 )
-            except DataError:
+            except DataError:  # this is the value to report
                 return action, column.name
     return None
 

@@ -34,7 +34,7 @@ class S3Connector:
     def __init__(self, session: SparkSession, chosen: Mapping[str, str]) -> None:
         self._session, self._chosen = session, chosen
         self._is_there = False
-        self._adding = Lock()
+        self._adding = Lock()  # two threads must not add the jars twice
 
     def provide_for(self, text: str) -> None:
         """Add the connector to Spark if a query, or the log of a table, names S3.

@@ -211,7 +211,7 @@ def stop_server(cluster: Path) -> Server | None:
     if not folder.wait_for_end(_STOP_TIMEOUT):
         # The supervisor is suspended or hangs.  So the JVM is still its child, and its PID valid.
         for pid in (server.jvm, server.pid):
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):  # it has ended meanwhile
                 os.kill(pid, signal.SIGKILL)
         if not folder.wait_for_end(_KILL_TIMEOUT):
             raise ConnectionFailure(
@@ -405,9 +405,9 @@ def serve() -> NoReturn:
         # One supervisor for a cluster: a process holds this lock as long as its server runs
         with locked(folder.lock, 10), _running(folder, conf) as process:
             _watch(folder, conf, process)
-    except LockTimeout:
+    except LockTimeout:  # an earlier supervisor has not ended
         sys.exit("another process watches over this cluster's Spark server")
-    except PostgresError as error:
+    except PostgresError as error:  # the program that waits for the server reports it
         folder.write_failure(error)
         sys.exit(1)
     sys.exit()

@@ -168,13 +168,12 @@ def configure(session: SparkSession, conf: SparkConf) -> None:
             session.conf.set(name, value)
     for name, value in FORCED_SETTINGS.items():
         if not has_value(found, name, value):
-            with suppress(
-                PySparkException
-            ):  # check_forced_settings reports settings that a session cannot change
+            # check_forced_settings reports settings that a session cannot change
+            with suppress(PySparkException):
                 session.conf.set(name, value)
     if conf.remote:  # a session of our own JVM accepts all of them
         for name in unwanted(found, chosen):
-            with suppress(PySparkException):
+            with suppress(PySparkException):  # check_forced_settings reports those that stay
                 session.conf.unset(name)
         check_forced_settings(session.conf.getAll, chosen)
 

@@ -26,8 +26,8 @@ class SharedFeeds:
     """
 
     def __init__(self) -> None:
-        self._opening = Lock()
-        self._reading: dict[Hashable, Lock] = {}
+        self._opening = Lock()  # guards `_reading`, so that no thread waits for another feed
+        self._reading: dict[Hashable, Lock] = {}  # for each feed: others wait for its first reader
         self._read: dict[Hashable, Staged] = {}
         self._stack = ExitStack()
 
