@@ -247,7 +247,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                     if session.block is None:
                         unregister_dropped(session)
                     return result
-                except _RowsFirst:
+                except _RowsFirst:  # the definitions are rolled back; they follow the rows
                     if not ddl.concerned <= locked:
                         locked |= ddl.concerned
                         break  # take all locks in their fixed order
@@ -319,5 +319,5 @@ def _listed_version(location: str) -> int | None:
     """
     try:
         return latest_version(location)
-    except IoError:
+    except IoError:  # reading the rows reports it
         return None

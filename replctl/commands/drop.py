@@ -135,7 +135,7 @@ def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
                 return _operator(ddl, name, statement.operands[number])
             case other:
                 raise FeatureNotSupported(f"DROP {other.upper()} is not supported")
-    except _Missing as missing:
+    except _Missing as missing:  # IF EXISTS allows it
         if not statement.missing_ok:
             raise missing.error from None
         ddl.notice(f"{missing.shown} does not exist, skipping")

@@ -128,6 +128,6 @@ def _check_changeable(ddl: Ddl, setting: Setting) -> None:
 def _may_change(ddl: Ddl, name: str) -> bool:
     try:
         _check_changeable(ddl, find_setting(name))
-    except PostgresError:
+    except PostgresError:  # RESET ALL keeps such a setting, as in PostgreSQL
         return False
     return True

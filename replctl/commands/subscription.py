@@ -242,6 +242,7 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
         prevent_in_block(session.block, "DROP SUBSCRIPTION")
     with session.write() as catalog:  # must precede all steps that cannot be repeated
         catalog.lock({object_lock(0, subscription.oid, LockMode.CHANGE)})
+    # A sync must not run the subscription while its parts are dropped
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         _check_no_batch(session, subscription)
         stop_workers(session, subscription)

@@ -103,6 +103,7 @@ def change_map(session: Session, subscription: Subscription, changed: Subscripti
             update_subscription(catalog, changed)
         return
 
+    # A sync must not run the subscription meanwhile (give_up)
     with (
         open_publisher(session, subscription) as publisher,
         session.cluster.lock(f"subscription-{subscription.oid}"),

@@ -48,10 +48,9 @@ def stop_workers(session: Session, subscription: Subscription) -> None:
     if subscription.slot_name is None:
         return
     client = client_name(session.cluster.system_identifier, subscription.oid)
+    # Without a connection, no process uses the slot
     with (
-        suppress(
-            ConnectionFailure, FeatureNotSupported, PasswordRequired
-        ),  # without a connection, no process uses the slot
+        suppress(ConnectionFailure, FeatureNotSupported, PasswordRequired),
         open_publisher(session, subscription) as publisher,
     ):
         publisher.slots.dismiss(subscription.slot_name, client)

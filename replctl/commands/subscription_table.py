@@ -104,6 +104,7 @@ def refresh_tables(
     with ExitStack() as stack:
         begun = [member for member in members.values() if _is_begun(member)]
         if (begun or is_in_batch) and options.copy_data:
+            # A sync must not continue a copy that is abandoned here
             stack.enter_context(session.cluster.lock(f"subscription-{subscription.oid}"))
             subscriber = LakeSubscriber(session, subscription)
             for member in begun:
@@ -293,6 +294,7 @@ def leave_subscription(
     """Remove tables from a subscription, and undo their unfinished synchronization."""
     if not relids:
         return
+    # A sync must not run the subscription meanwhile (give_up)
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         give_up(session, publisher, subscription, relids)
         with changing_definitions(session) as catalog:

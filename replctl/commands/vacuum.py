@@ -277,7 +277,7 @@ def _vacuum(session: Session, table: Relation, options: _Options) -> None:
         done = vacuum_table(
             session, table.oid, is_full=options.is_full, waits=not options.skips_locked
         )
-    except LockNotAvailable:
+    except LockNotAvailable:  # SKIP_LOCKED: the next table may be free
         if not options.skips_locked:
             raise
         session.notice(

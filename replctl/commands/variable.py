@@ -109,7 +109,7 @@ def alter_system(session: Session, statement: ast.AlterSystem) -> str:
             if change.name == "all":
                 raise InsufficientPrivilege("permission denied to perform ALTER SYSTEM RESET ALL")
             raise InsufficientPrivilege(f'permission denied to set parameter "{change.name}"')
-    with session.cluster.lock("postgresql.auto.conf"):
+    with session.cluster.lock("postgresql.auto.conf"):  # or the changes of another session are lost
         values = {} if change.name == "all" else read_auto_conf(path)
         if change.name != "all":
             setting = _configurable(change.name)

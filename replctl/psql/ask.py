@@ -13,7 +13,7 @@ def answer_to(prompt: str, *, is_secret: bool = False) -> str:
     """
     try:
         terminal = open("/dev/tty", "r+b", buffering=0)  # noqa: SIM115 - closed below
-    except OSError:
+    except OSError:  # no terminal, as in a service
         print(prompt, end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().removesuffix("\n")
     with terminal:

@@ -49,7 +49,7 @@ def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
     with reporting_errors(context.settings, None):
         try:
             result = _dispatch(context, slash)
-        except PsqlError as error:
+        except PsqlError as error:  # as in psql, the next command still runs
             context.settings.messages.error(str(error))
             # In psql, an \if without a valid Boolean counts as false, not as a failure.
             if slash.command in ("if", "elif") and not context.conditions.is_active:

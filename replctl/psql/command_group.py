@@ -113,15 +113,15 @@ def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages
         app(_command_first(argv), prog_name=f"replctl {name}")
     except typer.Exit as own:
         return own.exit_code
-    except SystemExit as error:
+    except SystemExit as error:  # of typer, also after --help
         return ExitCode.FAILURE if error.code == 2 else int(error.code or 0)
-    except NotConnected as failure:
+    except NotConnected as failure:  # psql's exit code for this
         messages.report(failure.error)
         return ExitCode.BAD_CONNECTION
-    except PostgresError as error:
+    except PostgresError as error:  # users need no traceback of it
         messages.report(error)
         return ExitCode.FAILURE
-    except Incomplete as incomplete:
+    except Incomplete as incomplete:  # the command has done what it could
         for problem in incomplete.problems:
             messages.report(problem)
         return ExitCode.FAILURE

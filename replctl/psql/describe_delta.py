@@ -64,7 +64,7 @@ def described_rules(relation: Relation) -> DescribedRules:
     """Read the rules of a relation's Delta table for `\\d`."""
     try:
         return DescribedRules(relation, delta_rules(relation))
-    except UNREADABLE as error:
+    except UNREADABLE as error:  # \d still shows the definition
         return DescribedRules(relation, DeltaRules(), error)
 
 
@@ -93,7 +93,7 @@ def delta_lines(described: DescribedRules, verbose: bool) -> list[str]:
 
     try:
         found = delta_description(storage.location)
-    except UNREADABLE as error:
+    except UNREADABLE as error:  # \d still shows the definition
         return [title, _unreadable(error)]
     return [title, *(f"    {line}" for line in _facts(found, storage.left_out))]
 

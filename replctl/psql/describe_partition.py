@@ -164,7 +164,7 @@ def _rank(datum: RangeDatum) -> tuple[int, float, str]:
         return ({"minvalue": 0, "value": 1, "maxvalue": 2}[kind], 0.0, "")
     try:
         return (1, float(value), "")
-    except ValueError:
+    except ValueError:  # a date or a text
         return (1, 0.0, value)
 
 

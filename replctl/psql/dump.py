@@ -30,7 +30,7 @@ def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -
             with unfinished.open("w", encoding="utf-8", newline="\n") as target:
                 target.writelines(parts)
             os.replace(unfinished, file)
-        except OSError as error:
+        except OSError as error:  # such as a full disk: the former dump stays
             settings.messages.error(f'could not write "{file}": {error.strerror}')
             succeeded.clear()
         finally:

@@ -40,7 +40,7 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
     def read_line(loop: MainLoop) -> str | None:
         try:
             return session.prompt(prompt_text(loop.context))
-        except EOFError:
+        except EOFError:  # Ctrl-D
             return None
 
     try:
@@ -52,7 +52,7 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
 def _read_plain_line(loop: MainLoop) -> str | None:
     try:
         return input(prompt_text(loop.context))
-    except EOFError:
+    except EOFError:  # Ctrl-D
         return None
 
 

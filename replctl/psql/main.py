@@ -41,11 +41,11 @@ def run(argv: list[str]) -> int:
         code = _run(argv)
         sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # no traceback for Ctrl-C
         return ExitCode.USER
     except BrokenPipeError:  # the reader of our output has exited (`| head`)
         code = ExitCode.SUCCESS
-    except OSError as error:
+    except OSError as error:  # a full disk is not our bug
         if error.errno != errno.ENOSPC:
             raise
         print(f"replctl: error: could not write: {error.strerror}", file=sys.stderr)
@@ -63,7 +63,7 @@ def _run(argv: list[str]) -> int:
         if subcommand is not None:
             return _subcommand(*subcommand, variables, messages)
         options = parse_options(argv)
-    except UsageError as error:
+    except UsageError as error:  # as in psql, with a hint at --help
         print(f"replctl: {error}", file=sys.stderr)
         print('replctl: hint: Try "replctl --help" for more information.', file=sys.stderr)
         return ExitCode.FAILURE
@@ -80,7 +80,7 @@ def _run(argv: list[str]) -> int:
             return _run_actions(settings, options)
         finally:
             _close(settings)
-    except PsqlError as error:
+    except PsqlError as error:  # such as a wrong option: no traceback
         messages.error(str(error))
         return ExitCode.FAILURE
 
@@ -273,10 +273,10 @@ def _connect(settings: PsqlSettings, options: Options) -> bool:
         role = options.role or target.role or os.environ.get("PGUSER") or "postgres"
         directory = target.directory or options.home
         settings.bind_session(settings.connect(database, role, directory, target.parameters))
-    except PsqlError as error:
+    except PsqlError as error:  # psql has an exit code of its own for this
         settings.messages.error(str(error))
         return False
-    except PostgresError as error:
+    except PostgresError as error:  # psql has an exit code of its own for this
         directory = target.directory or options.home or os.environ.get("REPLCTL_HOME") or "default"
         settings.messages.error(connection_failure(directory, error))
         return False

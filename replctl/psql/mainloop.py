@@ -69,13 +69,13 @@ class MainLoop:
                         break
                     self._eof_count = 0
                     succeeded = self._run_line(line)
-                except KeyboardInterrupt:
+                except KeyboardInterrupt:  # as in psql, it clears only the input
                     if not is_interactive:
                         raise
                     self._clear()
                     continue
                 code = self._code_after(succeeded)
-        except _Stop:
+        except _Stop:  # of \q
             return ExitCode.SUCCESS
         if code is ExitCode.SUCCESS and not is_interactive:
             code = self._finish()
@@ -178,7 +178,7 @@ class MainLoop:
                 if done == watch.count or rows < watch.min_rows:
                     return True
                 time.sleep(watch.interval)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # the usual end of \watch
             return True
         finally:
             print(flush=True)
@@ -226,7 +226,7 @@ def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> Ex
         name = os.path.normpath(os.path.join(os.path.dirname(place.file), name))
     try:
         stream = open(name, encoding="utf-8", errors="surrogateescape", newline="\n")  # noqa: SIM115
-    except OSError as error:
+    except OSError as error:  # as in psql, the caller may go on
         settings.messages.error(f"{name}: {error.strerror}")
         return ExitCode.FAILURE
     with stream:

@@ -132,7 +132,7 @@ def find_subcommand(argv: list[str]) -> tuple[str, list[str]] | None:
     one."""
     try:
         _found, rest = getopt.getopt(argv, _SHORT, [n.replace(":", "=") for n in _LONG])
-    except getopt.GetoptError:
+    except getopt.GetoptError:  # parse_options reports it
         return None
     if not rest or rest[0] not in SUBCOMMANDS:
         return None

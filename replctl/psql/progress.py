@@ -98,7 +98,7 @@ class _StartNotice:
     def __init__(self) -> None:
         self._bar: _Bar | None = None
         self._is_shown = self._has_ended = False
-        self._changing = Lock()
+        self._changing = Lock()  # a timer's thread calls `show`
 
     def show(self) -> None:
         with self._changing:

@@ -118,7 +118,7 @@ _WATCH_LABELS = {
 def _watch_number(what: str, value: str) -> float:
     try:
         number = float(value or 0) if what == "interval value" else int(value)
-    except ValueError:
+    except ValueError:  # no number: refused below
         number = -1
     if number < 0 or (number == 0 and what != "interval value"):
         raise PsqlError(f'\\watch: incorrect {what} "{value}"')

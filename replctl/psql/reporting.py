@@ -26,20 +26,20 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
     outcome = [True]
     try:
         yield outcome
-    except PostgresError as error:
+    except PostgresError as error:  # ON_ERROR_STOP decides what follows
         _fail(settings, error, statement)
         outcome.clear()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # a user at the prompt goes on
         _fail(settings, QueryCanceled("canceling statement due to user request"), statement)
         outcome.clear()
         if not settings.is_interactive:
             raise
-    except PsqlError as error:
+    except PsqlError as error:  # it has no SQLSTATE to record
         settings.messages.error(str(error))
         outcome.clear()
     except BrokenPipeError:
         raise
-    except Exception as error:
+    except Exception as error:  # our bug must not end the user's session
         if settings.session is None:
             raise
         _fail(settings, _unforeseen(settings, error), statement)

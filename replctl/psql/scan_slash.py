@@ -98,7 +98,7 @@ class SlashScanner:
             return "".join(token[0] for token in self._input.tokens(_REST))
         try:
             text = self._read(strip_semicolons)
-        except PsqlError as error:
+        except PsqlError as error:  # as in psql, the command runs without the argument
             self._interpolation.complain("error", str(error))
             return None
         if kind is Argument.SQL_IDENTIFIER or kind is Argument.VERBATIM_IDENTIFIER:

@@ -91,7 +91,7 @@ def run_silently(settings: PsqlSettings, text: str) -> bool:
     try:
         for _result in _results(settings, text):
             pass
-    except PostgresError as error:
+    except PostgresError as error:  # the caller decides what follows
         settings.messages.report(error, text)
         return False
     return True
@@ -228,7 +228,7 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
         return _print_result(settings, result, delivery)
     try:
         output = Output(delivery.target)
-    except PsqlError as error:
+    except PsqlError as error:  # the file of \g cannot be opened
         settings.messages.error(str(error))
         return False
     usual, settings.output = settings.output, output
@@ -258,7 +258,7 @@ def _print_result(settings: PsqlSettings, result: Result, delivery: Delivery) ->
         options = delivery.print_options or settings.print_options
         try:
             settings.print(_table(result), options)
-        except PsqlError as error:
+        except PsqlError as error:  # the output cannot be written
             settings.messages.error(str(error))
             return False
     if not settings.is_quiet and (result.columns is None or _is_change(result.tag)):
@@ -283,7 +283,7 @@ def _table(result: Result) -> Table:
 def _print_crosstab(settings: PsqlSettings, result: Result, said: Crosstab) -> bool:
     try:
         settings.print(crosstab(said, _table(result), settings.print_options.null))
-    except PsqlError as error:
+    except PsqlError as error:  # such as duplicate pairs: the session goes on
         settings.messages.error(str(error))
         return False
     return True
@@ -307,7 +307,7 @@ def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> boo
         else:
             try:
                 settings.variables.set(name, value)
-            except PsqlError as error:
+            except PsqlError as error:  # no name of a variable, or a wrong value
                 settings.messages.error(str(error))
                 return False
     return True

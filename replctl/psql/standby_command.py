@@ -88,7 +88,7 @@ def _watch(standby: Cluster, interval: float, signals: StopSignals) -> None:
                 while not signals.has_come:
                     said = _say(receiver.receive(), said)
                     signals.sleep(interval)
-        except (ConnectionFailure, IoError) as error:
+        except (ConnectionFailure, IoError) as error:  # the primary may come back
             said = _say([error], said)
             signals.sleep(interval)
 

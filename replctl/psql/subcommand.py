@@ -53,7 +53,7 @@ def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
     _ADD[name](app, parsed)
     try:
         app(argv, prog_name=f"replctl {name}")
-    except SystemExit as error:
+    except SystemExit as error:  # typer exits, also after --help
         if error.code:
             return _USAGE_FAILURES.get(name, ExitCode.FAILURE)
     return parsed[0] if parsed else ExitCode.SUCCESS

@@ -76,7 +76,7 @@ def watch_subscriptions(
         signals = stack.enter_context(StopSignals())
         try:
             metrics = _metrics(session, names, metrics_at, stack)
-        except PsqlError as error:
+        except PsqlError as error:  # such as a port in use
             settings.messages.error(str(error))
             return False
         with reporting_errors(settings, None) as succeeded:

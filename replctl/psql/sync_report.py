@@ -101,7 +101,7 @@ class SyncReport:
         self._session: Session = settings.session
         self._as_json = as_json
         self._runs: dict[int, list[Applied]] = {}
-        self._adding = Lock()
+        self._adding = Lock()  # subscriptions run in threads
 
     def applied(self, subscription: Subscription, applied: Applied) -> None:
         """Count a finished run of a subscription (launcher.Launcher)."""

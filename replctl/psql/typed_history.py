@@ -106,7 +106,7 @@ def _can_be_kept(path: Path) -> bool:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, "ab").close()
-    except OSError:
+    except OSError:  # a session needs no history
         return False
     return True
 
