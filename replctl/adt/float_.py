@@ -25,7 +25,7 @@ def to_float4(value: float) -> float:
     """Return the nearest real; an infinity if `value` is too large."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
-    except OverflowError:
+    except OverflowError:  # struct refuses what C rounds to infinity
         return math.copysign(_INF, value)
 
 
@@ -226,7 +226,7 @@ def _domain(
             raise NumericValueOutOfRange("input is out of range")
         try:
             return function(value)
-        except OverflowError:
+        except OverflowError:  # dsinh returns an infinity, no error
             return math.copysign(_INF, value)
 
     return apply
@@ -267,7 +267,7 @@ def _anything(value: float) -> bool:
 def _cosh(value: float) -> float:
     try:
         return math.cosh(value)
-    except OverflowError:
+    except OverflowError:  # dcosh returns infinity, no error
         return _INF
 
 

@@ -43,7 +43,7 @@ def _integers(type_name: str) -> InRange:
         _check_size(is_valid=offset >= 0)
         try:
             bound = integer(base - offset if sub else base + offset, type_name)
-        except NumericValueOutOfRange:
+        except NumericValueOutOfRange:  # the bound is beyond every value
             return less != sub
         return _compared(value, bound, less)
 

@@ -221,7 +221,7 @@ class _Execution:
         if head.first == 0:
             try:
                 yield from self._follow(rest, item, deep)
-            except Failure:
+            except Failure:  # PostgreSQL overwrites it with the result of the parts
                 if not context.is_silent or not isinstance(item, dict | list):
                     raise
         yield from self._below(head, rest, item, deep, 1)

@@ -117,7 +117,7 @@ def _integer(name: str, item: str | Decimal, shown: str) -> Decimal:
         shown = numeric_out(numeric_arithmetic.rounded(item, 0))
         try:
             return Decimal(integer(int(shown), type_name))
-        except NumericValueOutOfRange:
+        except NumericValueOutOfRange:  # `_read` reports it with the number before rounding
             shown = numeric_out(item)
     return Decimal(_read(name, type_name, shown))
 

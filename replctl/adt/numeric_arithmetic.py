@@ -86,7 +86,7 @@ def _exactly(
         if a.is_infinite() and b.is_infinite():
             try:
                 return function(a, b)
-            except ArithmeticError:
+            except ArithmeticError:  # Decimal raises an error for inf - inf
                 return _NAN
         return result(function(a, b))
 

@@ -331,14 +331,14 @@ def _name_collation(environment: Environment, oid: int) -> str | None:
 def _function(environment: Environment, oid: int) -> Function | None:
     try:
         return environment.function(oid)
-    except KeyError:
+    except KeyError:  # the object was dropped, so its OID is shown
         return None
 
 
 def _operator(environment: Environment, oid: int) -> Operator | None:
     try:
         return environment.operator(oid)
-    except KeyError:
+    except KeyError:  # the object was dropped, so its OID is shown
         return None
 
 

@@ -26,7 +26,7 @@ def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequenc
         match.collect(actual, declared)
         match.agree_simple()
         match.agree_compatible()
-    except DatatypeMismatch:
+    except DatatypeMismatch:  # another candidate may fit
         return False
     return not ("anyenum" in declared and match.element is None)
 

@@ -96,7 +96,7 @@ def _arguments(context: FunctionContext, oid: int) -> str | None:
     else:
         try:
             function = environment.function(oid)
-        except KeyError:
+        except KeyError:  # PostgreSQL returns NULL for an unknown OID
             return None
         pairs = list(zip(function.argument_names, function.argument_types, strict=True))
     shown = [(name, environment.format_type(type_)) for name, type_ in pairs]
@@ -106,7 +106,7 @@ def _arguments(context: FunctionContext, oid: int) -> str | None:
 def _result(context: FunctionContext, oid: int) -> str | None:
     try:
         function = context.environment.function(oid)
-    except KeyError:
+    except KeyError:  # PostgreSQL returns NULL for an unknown OID
         return None
     shown = context.environment.format_type(function.result)
     return f"SETOF {shown}" if function.returns_set else shown
@@ -150,7 +150,7 @@ def _function_is_visible(context: FunctionContext, oid: int) -> int | None:
     environment = context.environment
     try:
         function = environment.function(oid)
-    except KeyError:
+    except KeyError:  # PostgreSQL returns NULL for an unknown OID
         return None
     found = sorted(environment.functions(None, function.name), key=lambda pair: pair[0])
     alike = [other for _place, other in found if other.argument_types == function.argument_types]
@@ -161,7 +161,7 @@ def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
     environment = context.environment
     try:
         operator = environment.operator(oid)
-    except KeyError:
+    except KeyError:  # PostgreSQL returns NULL for an unknown OID
         return None
     operands = (operator.left, operator.right)
     found = sorted(environment.operators(None, operator.name), key=lambda pair: pair[0])

@@ -103,13 +103,13 @@ def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> Po
     try:
         raise_earlier_error(state)
         tree = _run(full_parser().start(text, start), text)
-    except MisplacedToken as error:
+    except MisplacedToken as error:  # the full grammar has found the wrong token
         return error_at_token(text, error.token)
-    except UnexpectedToken as error:
+    except UnexpectedToken as error:  # not SQL for either grammar
         if error.token.start_pos == token.start_pos:
             try:
                 finish_rules(state)
-            except ErrorAtNextToken as earlier:
+            except ErrorAtNextToken as earlier:  # an open rule explains the error better
                 return error_at_token(text, token, earlier.message)
         return error_at_token(text, error.token)
     for part in tree.iter_subtrees_topdown():

@@ -171,7 +171,7 @@ def _add(
         try:
             with place.context_of_errors():
                 row = values.row(split.fields(line) if plan.given or line else [])
-        except _Skipped as skipped:
+        except _Skipped as skipped:  # with ON_ERROR ignore
             rows.skipped += 1
             if plan.format.tells_skipped:
                 session.notice(str(skipped), context=f"COPY {plan.relation.name}")

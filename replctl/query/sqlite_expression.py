@@ -97,7 +97,7 @@ class ExpressionWriter:
         """
         try:
             return self.compared(expr, write)
-        except FeatureNotSupported:
+        except FeatureNotSupported:  # json, for example, has no order
             return self.simplified(expr, write)
 
     def collate(self, type_: str) -> str:

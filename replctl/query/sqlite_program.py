@@ -58,7 +58,7 @@ class Program:
 
         try:
             return cls(nodes.transform(expr, replaced), operands)
-        except (FeatureNotSupported, KeyError):
+        except (FeatureNotSupported, KeyError):  # the caller reports what is not supported
             return None
 
     def function(self) -> Callable[..., Any]:
@@ -98,7 +98,7 @@ def is_evaluated(call: nodes.FuncExpr) -> bool:
     args = tuple(param(i, arg) for i, arg in enumerate(call.args, start=1))
     try:
         interpret.compiled(dataclasses.replace(call, args=args))
-    except (FeatureNotSupported, KeyError):
+    except (FeatureNotSupported, KeyError):  # the caller has other ways to compute it
         return False
     return True
 

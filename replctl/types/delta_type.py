@@ -166,7 +166,7 @@ def parsed(text: str) -> DeltaType | None:
     reader = iter([*tokens, ""])
     try:
         type_, end = _read(reader, next(reader))
-    except _WrongError:
+    except _WrongError:  # no type that replctl knows
         return None
     return None if end else type_
 

@@ -81,7 +81,7 @@ def round_to_float4(value: float) -> float:
     """Return the nearest single precision number as a double; an infinity if it is too large."""
     try:
         return float(_FLOAT4.unpack(_FLOAT4.pack(value))[0])
-    except OverflowError:
+    except OverflowError:  # struct refuses what C rounds to infinity
         return math.copysign(math.inf, value)
 
 
@@ -125,7 +125,7 @@ def _strtod(match: re.Match[str]) -> float:
     if match["hex"]:
         try:
             return float.fromhex(match[0])
-        except OverflowError:
+        except OverflowError:  # the caller refuses an infinity like C's strtod
             return math.inf
     if match["decimal"] or match["infinity"]:
         return float(match[0])

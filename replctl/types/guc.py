@@ -368,7 +368,7 @@ def plain_number(text: str) -> float | None:
 def _number(digits: str) -> float:
     try:
         return float(int(digits, 16) if "x" in digits.lower() else float(digits))
-    except OverflowError:
+    except OverflowError:  # the check of the setting's range refuses it
         return inf
 
 

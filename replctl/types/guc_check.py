@@ -69,7 +69,7 @@ def checked(name: str, text: str, current: str, reset: str) -> str:
             return date_style(text, current, reset)
         check = _CHECKS.get(key)
         return text if check is None else check(text)
-    except _Refused as refused:
+    except _Refused as refused:  # its reason becomes the DETAIL
         detail = str(refused) or None
     raise InvalidParameterValue(f'invalid value for parameter "{name}": "{text}"', detail=detail)
 

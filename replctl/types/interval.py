@@ -103,7 +103,7 @@ def interval(value: Interval, typmod: int, explicit: bool = False) -> Interval:
 def _decode(text: str, fields_of_type: int) -> IntervalSum | str:
     try:
         return decode_interval(split_fields(text, _BUFFER), fields_of_type)
-    except BadFormat:
+    except BadFormat:  # PostgreSQL tries this form second
         return decode_iso_interval(text)
 
 

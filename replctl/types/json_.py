@@ -40,7 +40,7 @@ def json_in(text: str) -> str:
     """
     try:
         _json(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # the full check knows the place, and nests deeper
         check_json(text, decodes=False)
     return text
 

@@ -58,7 +58,7 @@ def depends(type_name: str, value_format: ValueFormat) -> bool:
         return False
     try:
         return _renderer(type_name, value_format) is not None
-    except FeatureNotSupported:
+    except FeatureNotSupported:  # `shown` then reports it
         return True
 
 
