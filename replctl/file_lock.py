@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 #: The file in which Linux lists all locks.
 _LOCKS = Path("/proc/locks")
@@ -79,12 +80,20 @@ def is_locked(path: Path) -> bool:
         with path.open() as file:
             # Shared: two processes that check at the same time must not see each other as the
             # owner.
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
+            return not _can_share(file)
     except FileNotFoundError:  # a holder would keep the file
         return False
-    except BlockingIOError:  # its holder still runs
-        return True
+
+
+def _can_share(file: IO[str]) -> bool:
+    """Take the shared lock of a file, and return whether this was possible."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:  # its holder still runs
+        if error.errno not in _LOCKED:
+            raise
+        return False
+    return True
 
 
 def holder(path: Path, locks: Path = _LOCKS) -> int | None:

@@ -168,7 +168,7 @@ def power(a: float, b: float) -> float:
         return 1.0 if a == 1 else b
     if a == 0 and b < 0:
         raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
-    if a < 0 and math.floor(b) != b:
+    if a < 0 and math.isfinite(b) and math.floor(b) != b:
         raise InvalidArgumentForPowerFunction(
             "a negative number raised to a non-integer power yields a complex result"
         )
@@ -176,8 +176,6 @@ def power(a: float, b: float) -> float:
         result = math.pow(a, b)
     except OverflowError:
         raise _overflow() from None
-    except ValueError:
-        return math.nan
     if math.isinf(a) or math.isinf(b):
         return result
     if math.isinf(result):

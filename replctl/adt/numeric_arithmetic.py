@@ -407,11 +407,15 @@ def _ln_of_power(base: Decimal, exponent: Decimal, places: int) -> Decimal:
 
 
 def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
-    try:
-        answer = math.pow(float(base), float(exponent))
-    except OverflowError:
-        answer = math.inf
-    return result(Decimal(int(answer)) if math.isfinite(answer) else Decimal(answer))
+    """Return a power if the base or the exponent is infinite, by POSIX's rules."""
+    if exponent.is_infinite():
+        size = base.copy_abs()
+        grows = (size > 1) == (exponent > 0)
+        return result(Decimal(1) if size == 1 else Decimal("Infinity") if grows else Decimal(0))
+    if exponent <= 0:
+        return result(Decimal(0) if exponent else Decimal(1))
+    is_odd = base < 0 and int(exponent) % 2
+    return result(Decimal("-Infinity") if is_odd else Decimal("Infinity"))
 
 
 def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:

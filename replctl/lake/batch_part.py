@@ -35,6 +35,16 @@ from replctl.replication.update_transformation import Action
 from replctl.session_thread import SessionThread, in_parallel
 from replctl.spark import cancel_jobs
 
+#: Errors that no change causes.
+_NO_CONFLICT = (
+    ConnectionFailure,
+    DiskFull,
+    FileAccessDenied,
+    InternalError,
+    QueryCanceled,
+    SerializationFailure,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
@@ -202,14 +212,7 @@ class _Problems:
         except ReplicationConflict as conflict:
             # an earlier change may have failed in another table
             self._found.append(conflict)
-        except (
-            ConnectionFailure,
-            DiskFull,
-            FileAccessDenied,
-            InternalError,
-            QueryCanceled,
-            SerializationFailure,
-        ):
+        except _NO_CONFLICT:
             raise
         except PostgresError as error:  # an earlier change may fail in another table
             found = first_action()
@@ -222,6 +225,8 @@ class _Problems:
         """Attribute errors of the `with` block to a TRUNCATE."""
         try:
             yield
+        except _NO_CONFLICT:
+            raise
         except PostgresError as error:  # an earlier change may fail in another table
             self._found.append(ReplicationConflict(truncation.position, error, "", "TRUNCATE"))
 

@@ -111,8 +111,6 @@ def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages
     """
     try:
         app(_command_first(argv), prog_name=f"replctl {name}")
-    except typer.Exit as own:
-        return own.exit_code
     except SystemExit as error:  # of typer, also after --help
         return ExitCode.FAILURE if error.code == 2 else int(error.code or 0)
     except NotConnected as failure:  # psql's exit code for this
@@ -125,6 +123,4 @@ def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages
         for problem in incomplete.problems:
             messages.report(problem)
         return ExitCode.FAILURE
-    except KeyboardInterrupt:
-        return ExitCode.SUCCESS
     return ExitCode.SUCCESS
