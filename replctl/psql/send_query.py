@@ -283,7 +283,7 @@ def _table(result: Result) -> Table:
 def _print_crosstab(settings: PsqlSettings, result: Result, said: Crosstab) -> bool:
     try:
         settings.print(crosstab(said, _table(result), settings.print_options.null))
-    except PsqlError as error:  # such as duplicate pairs: the session goes on
+    except PsqlError as error:  # such as duplicate pairs: the session continues
         settings.messages.error(str(error))
         return False
     return True
