@@ -307,7 +307,7 @@ class ApplyWorker:
             try:
                 with self._tablesync_worker(subscriber, name):
                     _in_live_session(synchronize, run, name)
-            except PostgresError as error:  # the other tables go on
+            except PostgresError as error:  # the other tables continue
                 name_both(error, self._subscription, name)
                 self._copy_failed(subscriber, name, error)
                 return None
@@ -366,7 +366,7 @@ class ApplyWorker:
             return False
         try:
             return _in_live_session(apply_changes, run)
-        except PostgresError as error:  # the copies of other tables go on
+        except PostgresError as error:  # the copies of other tables continue
             self._failed(subscriber, error, "apply")
             return False
 

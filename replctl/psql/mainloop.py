@@ -226,7 +226,7 @@ def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> Ex
         name = os.path.normpath(os.path.join(os.path.dirname(place.file), name))
     try:
         stream = open(name, encoding="utf-8", errors="surrogateescape", newline="\n")  # noqa: SIM115
-    except OSError as error:  # as in psql, the caller may go on
+    except OSError as error:  # as in psql, the caller may continue
         settings.messages.error(f"{name}: {error.strerror}")
         return ExitCode.FAILURE
     with stream:

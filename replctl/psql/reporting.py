@@ -29,7 +29,7 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
     except PostgresError as error:  # ON_ERROR_STOP decides what follows
         _fail(settings, error, statement)
         outcome.clear()
-    except KeyboardInterrupt:  # a user at the prompt goes on
+    except KeyboardInterrupt:  # a user at the prompt continues
         _fail(settings, QueryCanceled("canceling statement due to user request"), statement)
         outcome.clear()
         if not settings.is_interactive:
