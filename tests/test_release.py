@@ -86,6 +86,13 @@ def test_the_wheel_of_the_sdist_is_that_of_the_tree(tree: Path, tmp_path: Path) 
     assert (tmp_path / _WHEEL).read_bytes() == (tree / "dist" / _WHEEL).read_bytes()
 
 
+def test_no_file_names_the_host_of_a_registry(tracked: set[str]) -> None:
+    """pip, Ivy and apt know their registries, or their settings name a mirror."""
+    hosts = re.compile(rb"\b(maven|pypi|pythonhosted|debian|docker|ghcr|quay)\.(org|io|com)\b")
+    paths = (_ROOT / name for name in tracked)
+    assert [str(path) for path in paths if hosts.search(path.read_bytes())] == []
+
+
 def test_an_extra_installs_what_a_release_needs() -> None:
     """The commands of *Make a release* in CONTRIBUTING.md and of requirements.lock."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
