@@ -326,7 +326,7 @@ class ApplyWorker:
 
     @contextmanager
     def _tablesync_worker(self, subscriber: LakeSubscriber, name: RelationName) -> Iterator[None]:
-        """Record a separate worker during the `with` block, which synchronizes a table."""
+        """Record a separate worker, which synchronizes a table, during the `with` block."""
         cluster, subscription = self._session.cluster, self._subscription
         relation = subscriber.state.relations().get(name)
         if relation is None:  # a refresh has removed it from the subscription

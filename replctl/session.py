@@ -392,8 +392,8 @@ def _settings_at_start(
 
 
 def _role_setting(value: str | None) -> tuple[int, str] | None:
-    """Split the value of a role setting: `16384 alice` -> (16384, "alice").  The name is the one
-    that the role had when it was set.
+    """Split the value of a role setting: `16384 alice` -> (16384, "alice").  The role may have been
+    renamed since the setting got this value.
     """
     if value is None:
         return None

@@ -129,7 +129,7 @@ class Lake:
             written(mode="overwrite", predicate=predicate)
 
     def files(self) -> set[str]:
-        """Return all files of the table except check sums."""
+        """Return all files of the table except checksums."""
         return {
             str(path.relative_to(self.location))
             for path in Path(self.location).rglob("*")

@@ -258,7 +258,7 @@ def update_index(catalog: Catalog, index: Index) -> None:
 
 
 def update_relation(catalog: Catalog, relation: Relation) -> None:
-    """Replace the properties in a relation's row of pg_class that may change."""
+    """Replace those properties of a relation that may change, in its row of pg_class."""
     pg_class = schema.pg_class
     bound = relation.partition_bound
     catalog.update(

@@ -103,7 +103,7 @@ def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
 
 
 def _mark(body: Mapping[str, Any]) -> CommitMark:
-    """Return the mark in a body whose signature is valid."""
+    """Return the mark in `body`.  The caller has checked the signature of `body`."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
     for name in ("undoes", "removes", "widens", "origin_at"):

@@ -30,13 +30,13 @@ _STAGED_COMMIT = re.compile(rf"\d{{20}}\.{_UUID}\.json", re.ASCII)
 #: Temporary names of log files.  A writer renames the file when it is complete; if the writer dies
 #: before, the file remains.
 _UNFINISHED = re.compile(rf"(?:\.(.+)\.{_UUID}\.tmp|_commit_{_UUID}\.json\.tmp)", re.ASCII)
-#: The check sum that Hadoop writes next to a local file.
+#: The checksum that Hadoop writes next to a local file.
 _CHECK_SUM = re.compile(r"\.(.+)\.crc")
 
 
 def is_data_name(path: str) -> bool:
     """Return whether a path is that of a data file, a change file or a deletion vector, or of the
-    check sum of such a file.  Only the last name of the path counts.
+    checksum of such a file.  Only the last name of the path counts.
     """
     return _DATA_FILE.fullmatch(checked_name(path)) is not None
 
@@ -85,7 +85,7 @@ def last_version(name: str) -> int | None:
 
 
 def checked_name(path: str) -> str:
-    """Return the last name of a path.  For a check sum, return the name of the file that it
+    """Return the last name of a path.  For a checksum, return the name of the file that it
     checks.
     """
     name = path.rpartition("/")[2]

@@ -1,7 +1,7 @@
 """Change columns of replctl's own Delta tables without rewriting rows: column mapping drops and
 renames columns, and type widening changes types.
 
-A table does so if it has the storage parameter `schema_changes = metadata`, or if it already has
+replctl does so if the table has the storage parameter `schema_changes = metadata`, or already has
 one of the two features.  Delta's protocol, sections "Column Mapping" and "Type Widening".
 """
 
@@ -32,7 +32,7 @@ _MAPPED = {MAPPING_MODE: "name"}
 _WIDENED = {"delta.enableTypeWidening": "true"}
 #: From reader version 3 on, readers check the features of a table.  With version 2, some readers
 #: return NULL for a renamed column.  Delta lowers version 3 to 2 for column mapping alone.  So the
-#: table also gets a feature that Delta has only with version 3, and that most readers have.
+#: table also gets a feature that requires version 3, and that most readers support.
 _READER_VERSION = 3
 _VERSIONS = {
     "delta.minReaderVersion": str(_READER_VERSION),
@@ -59,8 +59,9 @@ def changes_metadata(relation: Relation, state: TableState) -> bool:
 
 
 def can_be_widened(relation: Relation, column: Column) -> bool:
-    """Return whether Delta can give a column of a table with rows another type without rewriting
-    rows, or has given it the type already.
+    """Return whether Delta can give a column another type without rewriting rows.
+
+    The result is also True if the column of the Delta table already has the new type.
 
     Args:
         column: the column's new definition.
@@ -83,7 +84,7 @@ def can_be_widened(relation: Relation, column: Column) -> bool:
 
 
 def _is_supported(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Return whether Delta has the widening of one type to another."""
+    """Return whether Delta can widen one type to another."""
     if not storage_type(*new).startswith("DECIMAL"):
         return "STRING" not in (storage_type(*new), storage_type(*old)) and old[0] != "date"
     if old[0] not in _NEEDED_DIGITS:
@@ -154,7 +155,8 @@ def change_columns(
         PostgresError: the table cannot be written.
     """
     _turn_on(writer, relid, _MAPPED)
-    _reorder(writer, relid, order)  # before the steps that a write after a crash repeats
+    # first: after a crash, the next write continues only if columns must be removed or renamed
+    _reorder(writer, relid, order)
     location = storage_of(writer.relations[relid]).location
     if removed:
         with writer.commit_to(relid, silent=True, removes=removed) as note:

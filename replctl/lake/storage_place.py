@@ -127,7 +127,7 @@ def own_names(relation: Relation, others: Collection[str] = ()) -> dict[int, str
 
 
 def differing_names(relation: Relation) -> dict[int, str]:
-    """Return the names of `own_names` that their columns do not have yet, by attnum."""
+    """Return the names of `own_names` that differ from the present names, by attnum."""
     assert relation.storage is not None
     columns = relation.storage.columns
     names = own_names(relation).items()

@@ -257,7 +257,7 @@ class TableFolder:
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
     def delete(self, path: str, *, is_emptied: bool = False) -> None:
-        """Remove a file and the check sum that Hadoop wrote next to it, if they exist.
+        """Remove a file and the checksum that Hadoop wrote next to it, if they exist.
 
         The path must lead to a file below the folder.  It must not contain links.
 
@@ -272,11 +272,11 @@ class TableFolder:
                 return
             return
         folder, _, name = path.rpartition("/")
-        # A check sum without its file would belong to the next file with this name
+        # A checksum without its file would belong to the next file with this name
         for each in (f"{folder}/.{name}.crc".lstrip("/"), path):
             try:
                 self._unlink(each, is_emptied=is_emptied)
-            except FileNotFoundError:  # most files have no check sum
+            except FileNotFoundError:  # most files have no checksum
                 continue
 
     def _unlink(self, path: str, *, is_emptied: bool) -> None:

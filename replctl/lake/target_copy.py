@@ -180,7 +180,7 @@ class TargetCopy(TargetWrite):
     def _mending(
         self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
     ) -> tuple[Deletion, Mending]:
-        """Return the rule for the rows that a reconcile may delete, and all changes that it may
+        """Return two rules of a reconcile: the rows that it may delete, and the changes that it may
         make.
         """
         root, remote = table.relation, table.remote

@@ -47,7 +47,8 @@ def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
 def raise_earlier_error(parser_state: ParserState[int]) -> None:
     """Raise the error of operators before the token at which the parser has stopped, if any.
 
-    Precedence is applied only to complete expressions (precedence.py), and these stay incomplete.
+    precedence.py finds such errors only in complete expressions.  The expressions before the token
+    are not complete.
     """
     for value, following in pairwise([*parser_state.value_stack, None]):
         if isinstance(value, Tree) and value.data in _CHAINS:

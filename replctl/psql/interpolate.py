@@ -1,7 +1,7 @@
 """Replace `:name`, `:'name'`, `:"name"` and `:{?name}` by the value of a variable.
 
-With x = `it's`, `:x` becomes `it's`, which is then scanned; `:'x'` becomes `'it''s'`, `:"x"`
-becomes `"it's"`, and `:{?x}` becomes `TRUE`.
+With x = `it's`, `:x` becomes `it's`, `:'x'` becomes `'it''s'`, `:"x"` becomes `"it's"`, and `:{?x}`
+becomes `TRUE`.  In a statement, the scanner then reads the value of `:x` like typed text.
 """
 
 from __future__ import annotations

@@ -160,8 +160,8 @@ def _check_permitted(
 
 
 def _of_pairs(update: RowChange) -> RowChange:
-    """Return a change in which the columns of the proposed row are further columns of the target,
-    as the result of `spark.jobs.conflicting` has them.
+    """Return a change that reads the columns of the proposed row as further columns of the target.
+    The result of `spark.jobs.conflicting` has these columns.
     """
 
     def replaced(part: Any) -> Any:

@@ -241,8 +241,10 @@ def with_output_keys(query: Query) -> Query:
 
 
 def sorted_key(key: nodes.SortKey, column: nodes.Expr) -> nodes.SortKey:
-    """Return an item of ORDER BY that sorts by `column`, or by the expression that the item
-    computes from it."""
+    """Return the item `key` of ORDER BY with `column` as its column.
+
+    If `key` sorts by an expression of its column, the result sorts by this expression of `column`.
+    """
 
     def replaced(node: Any) -> Any:
         is_column = isinstance(node, nodes.Param) and node.number == nodes.SORTED

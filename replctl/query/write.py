@@ -212,7 +212,7 @@ class WrittenTable:
 
     @contextmanager
     def _reader(self) -> Iterator[RowReader]:
-        """Yield the current role as the reader of errors about rows."""
+        """Yield the description of rows for errors that the current role sees."""
         with self._session.read() as catalog:
             privileges = self._session.privileges(catalog)
             yield RowReader(

@@ -131,8 +131,10 @@ def _own_position(
 def _fault(
     publisher: Publisher, subscription: Subscription, position: LogPosition
 ) -> _Fault | None:
-    """Return the fault of a position of the subscription, or of one of its synchronized tables;
-    None if there is none.
+    """Return the fault of a recorded position; None if there is none.
+
+    Args:
+        position: the position of the subscription, or of one of its synchronized tables.
     """
     fault = _publisher_fault(publisher, position)
     if fault is not None or position.digest is None:  # a user has set the position, or it is new

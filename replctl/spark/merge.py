@@ -228,10 +228,11 @@ def _multiset_merge(
 def _whole_row_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """Return a MERGE by all old columns.  It updates rows that are stored identically in the same
-    way.  It deletes rows that move to another leaf partition, and inserts each row that comes from
-    one.  If equal rows may differ afterwards, it also deletes and inserts them, because a MERGE
-    cannot distinguish them.
+    """Return a MERGE by all old columns.
+
+    Rows that are stored identically get the same update.  The MERGE deletes rows that move to
+    another leaf partition, and inserts each row that comes from one.  If equal rows may differ
+    afterwards, it also deletes and inserts them, because a MERGE cannot distinguish them.
     """
     has_own_values = outcome.matching == "each row"
     view, own = outcome.rows.view, outcome.target.columns

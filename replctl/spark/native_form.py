@@ -36,8 +36,8 @@ def exact_form(type_name: str, value: str) -> str:
 
 
 def exact_text(type_name: str, value: str) -> str:
-    """Return SQL of a text that differs if `exact_form` differs, to hash it: Spark's hash of nested
-    values ignores NULLs and boundaries.
+    """Return SQL of a text that differs if `exact_form` differs.  replctl hashes this text, because
+    Spark's hash of nested values ignores NULLs and boundaries.
     """
     type_ = native_type(type_name)
     exact = _rewritten(type_, value, _exact_text, sorts_maps=True)

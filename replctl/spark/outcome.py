@@ -200,7 +200,9 @@ def _groups_here(rows: Staged, matching: Matching, counts_missing: bool) -> Iter
 
 
 def _is_wrong(op: str, new_leaf: int | None) -> bool:
-    """Return whether a row without violations cannot be written.  `_IS_WRONG` does the same."""
+    """Return whether a row without violations cannot be written.  `_IS_WRONG` is this condition in
+    SQL, and also covers rows with violations.
+    """
     return op == RowOp.CONFLICT or (op in COMING and new_leaf is None)
 
 

@@ -60,8 +60,8 @@ class QuerySize:
             self._large_views.discard(view)
 
     def choose(self, session: SparkSession, text: str, *, has_few_rows: bool = False) -> None:
-        """Choose the session's settings for the tables and views that a text names: a statement, or
-        the name of a table.
+        """Choose the session's settings for the tables and views that a text names.  The text is a
+        statement, or the name of a table.
 
         Args:
             has_few_rows: the statement reads or writes few rows of large tables.

@@ -323,7 +323,7 @@ def _old_value(sent: Sequence[SentColumn], column: TargetColumn) -> str:
     """Return SQL of the old value of a sent column, in the target's storage type.
 
     A value outside of the replica identity is not converted, because it may not fit the target's
-    type.  It is the new value if both are stored alike at the publisher, else NULL.
+    type.  The SQL then returns the new value if both are stored alike at the publisher, else NULL.
     """
     assert column.sent is not None
     source, value = sent[column.sent - 1], received(sent, column, "o")

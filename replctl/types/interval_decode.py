@@ -91,7 +91,9 @@ class IntervalSum:
         return self._years * 12 + self._months, self._days, self._microseconds
 
     def set_microseconds(self, microseconds: int, sign: int) -> None:
-        """Set the time, and drop the times added before: `2:00 1.5 days` is 1 day 02:00."""
+        """Set the time.  This drops the times of fields that were read before it: `2:00 1.5 days`
+        is 1 day 02:00.
+        """
         self._microseconds = microseconds
         self._check()
         self._microseconds *= sign

@@ -76,7 +76,7 @@ def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None =
 
     Args:
         type_name: the catalog name of the type.
-        typmod: the modifier, applied like an assignment, which only cuts blanks.
+        typmod: the modifier, applied as in an assignment: only blanks are cut off a long text.
         now: the time of the transaction, for `now`, `today` and similar; default: the current time.
 
     Raises:

@@ -66,8 +66,12 @@ class ParamRef(Node):
 class Constant(Node):
     """A literal; `kind` decides the meaning of `value`.
 
-    integer: a value that fits int4, as text; float: any other number, as text without underscores;
-    string: the text; bit: 'b0101' or 'x1f'; boolean: 'true' or 'false'; null: None.
+    - integer: a value that fits int4, as text
+    - float: any other number, as text without underscores
+    - string: the text
+    - bit: 'b0101' or 'x1f'
+    - boolean: 'true' or 'false'
+    - null: None
     """
 
     kind: Literal["integer", "float", "string", "bit", "boolean", "null"]
