@@ -16,7 +16,13 @@ from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.relation_kind import RelKind, ReplicaIdentity
 from replctl.catalog.spark_registration import is_registered
-from replctl.catalog.storage import CATALOG_TABLE, DELETION_VECTORS, FOREIGN_FILES
+from replctl.catalog.storage import (
+    CATALOG_TABLE,
+    DELETION_VECTORS,
+    FOREIGN_FILES,
+    SCHEMA_CHANGES,
+    wants_metadata_changes,
+)
 from replctl.commands import (
     alter_column,
     alter_constraint,
@@ -42,6 +48,7 @@ from replctl.errors import (
 )
 from replctl.expr.type_names import check_schema, schema_of_relation
 from replctl.lake.file_access import check_location_role
+from replctl.lake.metadata_change import has_metadata_features
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
@@ -317,8 +324,25 @@ def _change_options(
             f'the option "{CATALOG_TABLE}" of a table that is registered cannot be changed',
             hint="Make a new table with this option, and copy the rows.",
         )
+    if wants_metadata_changes(relation.options) and not wants_metadata_changes(options):
+        _check_rewritable(relation)
     note_features(ddl, relation.name, relation.options, options)
     update_relation(ddl.catalog, replace(relation, options=options))
+
+
+def _check_rewritable(relation: Relation) -> None:
+    """Check that a table has no feature that prevents later changes of columns from rewriting rows.
+
+    Raises:
+        FeatureNotSupported: a change of columns has turned on such a feature.
+    """
+    storage = relation.storage
+    if storage is not None and storage.is_made and has_metadata_features(storage.location):
+        raise FeatureNotSupported(
+            f'the option "{SCHEMA_CHANGES}" of a table whose columns have been changed by metadata'
+            " cannot be changed",
+            hint="Make a new table with this option, and copy the rows.",
+        )
 
 
 def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:

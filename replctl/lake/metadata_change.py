@@ -1,8 +1,8 @@
 """Change columns of replctl's own Delta tables without rewriting rows: column mapping drops and
 renames columns, and type widening changes types.
 
-replctl does so if the table has the storage parameter `schema_changes = metadata`, or already has
-one of the two features.  Delta's protocol, sections "Column Mapping" and "Type Widening".
+replctl does so if the table has the storage parameter `schema_changes = metadata`.  Delta's
+protocol, sections "Column Mapping" and "Type Widening".
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from replctl import spark
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.storage import wants_metadata_changes
 from replctl.injection_point import injection_point
 from replctl.lake.adopt import readable_column
 from replctl.lake.column_fault import has_type
@@ -19,7 +18,7 @@ from replctl.lake.delta_log import latest_version, stored_columns
 from replctl.lake.rewrite import check_rewritable
 from replctl.lake.small_definition import set_properties
 from replctl.lake.table_metadata import MAPPING_MODE, WIDENING
-from replctl.lake.table_state import TableState, table_state
+from replctl.lake.table_state import table_state
 from replctl.lake.table_write import TableWriter, writing_locked
 from replctl.lake.undo import storage_of
 from replctl.lake.widened_column import is_wider
@@ -44,14 +43,16 @@ _VERSIONS = {
 _NEEDED_DIGITS = {"int2": 10, "int4": 10, "int8": 20}
 
 
-def changes_metadata(relation: Relation, state: TableState) -> bool:
-    """Return whether replctl changes a table's columns without rewriting rows."""
+def has_metadata_features(location: str) -> bool:
+    """Return whether a Delta table has had column mapping or type widening.
+
+    Raises:
+        UndefinedFile: there is no Delta table (58P01).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    state = table_state(location)
     features = state.protocol.get("writerFeatures") or ()
-    return (
-        wants_metadata_changes(relation.options)
-        or state.properties.get(MAPPING_MODE, "none") != "none"
-        or WIDENING in features
-    )
+    return state.properties.get(MAPPING_MODE, "none") != "none" or WIDENING in features
 
 
 # ---------------------------------------------------------------------------------------------

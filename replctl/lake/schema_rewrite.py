@@ -18,10 +18,11 @@ from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_subscription import unfinished_copies
+from replctl.catalog.storage import wants_metadata_changes
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
-from replctl.lake.metadata_change import change_columns, changes_metadata
+from replctl.lake.metadata_change import change_columns
 from replctl.lake.small_rewrite import rewrite_schema
 from replctl.lake.storage_place import differing_names, own_names
 from replctl.lake.table_metadata import MAPPING, MAPPING_MODE, ROW_TRACKING, WIDENING
@@ -115,7 +116,7 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
         return None
     state = table_state(storage.location)
     fields = columns_of(state.metadata, storage.location, state.version)
-    is_metadata = changes_metadata(relation, state)
+    is_metadata = wants_metadata_changes(relation.options)
     if not _may_be_changed(state, fields, is_metadata=is_metadata):
         return None
     present = {str(field["name"]): None for field in fields}
@@ -149,12 +150,14 @@ def _may_be_changed(
         *state.protocol.get("writerFeatures", ()),
         *state.protocol.get("readerFeatures", ()),
     }
+    mapping = properties.get(MAPPING_MODE, "none")
     if is_metadata:
-        is_possible = properties.get(MAPPING_MODE, "none") in ("none", "name")
+        is_possible = mapping in ("none", "name")
         features -= {MAPPING, WIDENING}
     else:
         # row ids give the order of rows
-        is_possible = state.is_on(ROW_TRACKING) and not state.is_on("delta.appendOnly")
+        has_row_ids = state.is_on(ROW_TRACKING)
+        is_possible = mapping == "none" and has_row_ids and not state.is_on("delta.appendOnly")
     return (
         is_possible
         and features <= _FEATURES
