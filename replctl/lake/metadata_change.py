@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from replctl import spark
 from replctl.catalog.pg_class import Column, Relation
 from replctl.injection_point import injection_point
-from replctl.lake.adopt import readable_column
 from replctl.lake.column_fault import has_type
 from replctl.lake.delta_log import latest_version, stored_columns
 from replctl.lake.rewrite import check_rewritable
@@ -77,11 +76,7 @@ def can_be_widened(relation: Relation, column: Column) -> bool:
     types = (old.type, old.typmod), (column.type, column.typmod)
     if not is_wider(*types) or not _is_supported(*types):
         return False
-    fields = {field["name"]: field for field in stored_columns(storage.location)}
-    found = readable_column(fields[stored.name]) if stored.name in fields else None
-    return found is not None and storage_type(found.type, found.typmod) in [
-        storage_type(*type_) for type_ in types
-    ]
+    return has_type(relation, old) or has_type(relation, column)
 
 
 def _is_supported(old: tuple[str, int], new: tuple[str, int]) -> bool:
