@@ -34,6 +34,12 @@ class Database:
         (result,) = execute(self.session, query)
         return [tuple(row) for row in result.rows]
 
+    def location(self, table: str = "t") -> str:
+        """Return the directory of a table's Delta table."""
+        ((location,),) = self.rows(f"SELECT pg_relation_filepath('{table}')")
+        assert location is not None
+        return f"{self.session.cluster.path}/{location}" if location[0] != "/" else location
+
     def sync(self) -> list[SyncFailure]:
         """Bring all subscriptions of the cluster up to date, and return the failures."""
         return sync(self.session)

@@ -32,27 +32,21 @@ _ROWS = "INSERT INTO t VALUES (1, 's1', 'a'), (2, 's2', 'b'), (3, 's3', 'c')"
 _QUERY = "SELECT * FROM t ORDER BY 1"
 
 
-def _location(database: Database, table: str = "t") -> str:
-    ((location,),) = database.rows(f"SELECT pg_relation_filepath('{table}')")
-    assert location is not None
-    return f"{database.session.cluster.path}/{location}" if location[0] != "/" else location
-
-
 def _plain(
     database: Database, engine: Engine, table: str = "t"
 ) -> tuple[list[str], list[tuple[object, ...]]]:
     """Return the columns and rows that Spark reads without replctl."""
-    frame = engine.session.table(f"delta.`{_location(database, table)}`")
+    frame = engine.session.table(f"delta.`{database.location(table)}`")
     columns = [f"{name} {type_}" for name, type_ in frame.dtypes]
     return columns, sorted(tuple(row) for row in frame.collect())
 
 
 def _files(database: Database, table: str = "t") -> set[str]:
-    return {path.name for path in Path(_location(database, table)).rglob("part-*.parquet")}
+    return {path.name for path in Path(database.location(table)).rglob("part-*.parquet")}
 
 
 def _versions(database: Database) -> tuple[int, int, set[str]]:
-    protocol = DeltaTable(_location(database)).protocol()
+    protocol = DeltaTable(database.location()).protocol()
     features = {*(protocol.writer_features or ())} & {*(protocol.reader_features or ())}
     return protocol.min_reader_version, protocol.min_writer_version, features
 
@@ -207,7 +201,7 @@ def test_a_table_without_a_key_after_a_rollback(publisher: Database, engine: Eng
     publisher.run("UPDATE w SET c = 2.7 WHERE a = 3")
     publisher.run("DELETE FROM w WHERE c = 3.14::real")
     assert publisher.rows("SELECT * FROM w ORDER BY a") == [("1", "0.5"), ("3", "2.7")]
-    place = f"delta.`{_location(publisher, 'w')}`"
+    place = f"delta.`{publisher.location('w')}`"
     publisher.run("BEGIN; DELETE FROM w WHERE a = 1")
     engine.run(f"INSERT INTO {place} VALUES (4, CAST(3.14 AS FLOAT))")
     publisher.run("ROLLBACK")
@@ -341,7 +335,7 @@ def test_others_may_change_the_table(publisher: Database, engine: Engine) -> Non
     publisher.run(f"{_TABLE}; {_ROWS}")
     publisher.run("ALTER TABLE t RENAME v TO name; ALTER TABLE t DROP COLUMN secret")
     publisher.run("ALTER TABLE t ADD COLUMN n int; UPDATE t SET n = id")
-    place = f"delta.`{_location(publisher)}`"
+    place = f"delta.`{publisher.location()}`"
     engine.sql(f"UPDATE {place} SET name = 'B' WHERE id = 2")
     engine.sql(f"ALTER TABLE {place} RENAME COLUMN n TO other")
     engine.sql(f"INSERT INTO {place} VALUES (4, 'd', 40)")
@@ -357,7 +351,7 @@ def test_others_may_change_the_table(publisher: Database, engine: Engine) -> Non
 def test_vacuum_full_removes_values_of_dropped_columns(publisher: Database) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}")
     publisher.run("ALTER TABLE t DROP COLUMN secret")
-    location = Path(_location(publisher))
+    location = Path(publisher.location())
     assert any("secret" in pq.read_schema(path).names for path in location.rglob("part-*.parquet"))
     publisher.run("SET replctl.vacuum_retention = 0")
     publisher.run("VACUUM FULL t")

@@ -28,27 +28,21 @@ _ROWS = "INSERT INTO t VALUES (1, 's1', 'a'), (2, 's2', 'b'), (3, 's3', 'c')"
 _QUERY = "SELECT * FROM t ORDER BY 1"
 
 
-def _location(database: Database, table: str = "t") -> str:
-    ((location,),) = database.rows(f"SELECT pg_relation_filepath('{table}')")
-    assert location is not None
-    return f"{database.session.cluster.path}/{location}" if location[0] != "/" else location
-
-
 def _columns(database: Database, engine: Engine, table: str = "t") -> list[str]:
     """Return the columns that plain readers see: delta-rs and Spark agree on them."""
-    location = _location(database, table)
+    location = database.location(table)
     columns = [field.name for field in DeltaTable(location).schema().fields]
     assert engine.session.table(f"delta.`{location}`").columns == columns
     return columns
 
 
 def _plain_rows(database: Database, engine: Engine, table: str = "t") -> list[tuple[object, ...]]:
-    rows = engine.rows(f"SELECT * FROM delta.`{_location(database, table)}`")
+    rows = engine.rows(f"SELECT * FROM delta.`{database.location(table)}`")
     return sorted(tuple(row) for row in rows)
 
 
 def _features(database: Database) -> set[str]:
-    protocol = DeltaTable(_location(database)).protocol()
+    protocol = DeltaTable(database.location()).protocol()
     return {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
 
 
@@ -62,7 +56,7 @@ def test_the_next_write_removes_them(publisher: Database, engine: Engine) -> Non
     assert _plain_rows(publisher, engine) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
     assert publisher.rows("SELECT * FROM t") == [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
     assert _features(publisher) == features
-    table = DeltaTable(_location(publisher))
+    table = DeltaTable(publisher.location())
     written = len(table.history())
     assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
 
@@ -70,7 +64,7 @@ def test_the_next_write_removes_them(publisher: Database, engine: Engine) -> Non
     publisher.run("UPDATE t SET secret = id")
     assert publisher.rows("SELECT v, secret FROM t WHERE id = 1") == [("A", "1")]
     # one commit for each UPDATE, and only one for the column
-    assert len(DeltaTable(_location(publisher)).history()) == written + 3
+    assert len(DeltaTable(publisher.location()).history()) == written + 3
 
 
 def test_the_next_write_removes_what_a_failed_statement_has_left(
@@ -216,7 +210,7 @@ def test_names_before_the_first_write_cost_nothing(publisher: Database, engine: 
     publisher.run("ALTER TABLE t ADD COLUMN w int DEFAULT 5; ALTER TABLE t RENAME w TO x")
     publisher.run("INSERT INTO t VALUES (2, 'b', 3)")
     assert _plain_rows(publisher, engine) == [(1, "a", 2, 5), (2, "b", 3, 5)]
-    operations = [entry["operation"] for entry in DeltaTable(_location(publisher)).history()]
+    operations = [entry["operation"] for entry in DeltaTable(publisher.location()).history()]
     assert operations == ["WRITE", "UPDATE", "ADD COLUMNS", "WRITE", "CREATE TABLE"]
 
 
@@ -299,7 +293,7 @@ def test_a_column_of_others_with_the_name_is_theirs(publisher: Database, engine:
     publisher.run(f"{_TABLE}; {_ROWS}")
     publisher.run("ALTER TABLE t DROP COLUMN secret")
     publisher.run("DELETE FROM t WHERE id = 1")
-    table = f"delta.`{_location(publisher)}`"
+    table = f"delta.`{publisher.location()}`"
     engine.run(f"ALTER TABLE {table} ADD COLUMNS (secret STRING)")
     engine.run(f"UPDATE {table} SET secret = 'theirs' WHERE id = 2")
     publisher.run("UPDATE t SET v = 'C' WHERE id = 3")
@@ -350,7 +344,7 @@ def test_a_column_that_others_add_meanwhile_stays(
 
 def test_rules_of_others_keep_them(publisher: Database, engine: Engine) -> None:
     publisher.run(f"{_TABLE}; {_ROWS}")
-    table = f"delta.`{_location(publisher)}`"
+    table = f"delta.`{publisher.location()}`"
     engine.run(f"ALTER TABLE {table} ADD CONSTRAINT c CHECK (v <> '')")
     publisher.run("ALTER TABLE t DROP COLUMN secret")
     publisher.run("INSERT INTO t VALUES (4, 'd')")
@@ -371,7 +365,7 @@ def test_a_table_that_is_put_back_has_its_former_names(
     subscriber.run(_TABLE)
     subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
     assert subscriber.sync() == []
-    location = _location(subscriber)
+    location = subscriber.location()
     version = DeltaTable(location).version()
     shutil.copytree(location, tmp_path / "backup")
     for database in (publisher, subscriber):
