@@ -89,11 +89,14 @@ class SessionOrigin:
         lsn: the transaction's position in the remote log.
         timestamp: the transaction's commit time there, in microseconds since 1970; None for the
             local commit time.
+        schema_lsn: the position of the remote commit whose changes of definitions the session
+            repeats; None if it repeats none.
     """
 
     name: str
     lsn: int = INVALID_LSN
     timestamp: int | None = None
+    schema_lsn: int | None = None
 
 
 def owner_pid(owner: str) -> int:
@@ -375,6 +378,19 @@ def advance_origin(
     connection.execute(update(table).where(table.c.roname == name).values(values))
 
 
+def followed_lsn(connection: Connection, name: str) -> int:
+    """Return the remote LSN up to which an origin's changes of definitions are repeated; 0: none."""
+    table = state_schema.pg_replication_origin
+    query = select(table.c.schema_lsn).where(table.c.roname == name)
+    return int(connection.execute(query).scalar_one_or_none() or 0)
+
+
+def put_followed_lsn(connection: Connection, name: str, lsn: int) -> None:
+    """Record that changes of definitions are repeated up to a remote LSN; 0: none, in a new log."""
+    table = state_schema.pg_replication_origin
+    connection.execute(update(table).where(table.c.roname == name).values(schema_lsn=lsn))
+
+
 def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
     """Advance an origin, but never backwards (replorigin_session_advance)."""
     table = state_schema.pg_replication_origin
@@ -417,6 +433,8 @@ def commit_with_origin(
         commit_time=origin.timestamp,
     )
     raise_origin(connection, origin.name, origin.lsn, lsn)
+    if origin.schema_lsn is not None:
+        put_followed_lsn(connection, origin.name, origin.schema_lsn)
     return lsn
 
 

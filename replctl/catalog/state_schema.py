@@ -320,6 +320,9 @@ pg_replication_origin = Table(
     integer("remote_lsn", default=0),
     text("remote_digest", nullable=True),  # digest of the remote commit there; NULL: unknown
     integer("local_lsn", default=0),
+    # The targets have followed the changes of definitions up to this LSN of the remote log.  It can
+    # be ahead of remote_lsn: a commit can change definitions and rows.
+    integer("schema_lsn", default=0),
     text("owner", nullable=True),  # the session that has set the origin up
 )
 Index("pg_replication_origin_name_index", pg_replication_origin.c.roname, unique=True)

@@ -39,8 +39,9 @@ from replctl.types.quote import (
 
 
 def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) -> None:
-    """Repeat a change of published columns in a subscription's tables.  The same transaction moves
-    the subscription's progress to the LSN of the change, so the change is made only once.
+    """Repeat a change of published columns in a subscription's tables.  The same transaction
+    records the LSN of the change, so the change is made only once.  The progress stays before this
+    LSN, because the rows of the same commit are not applied yet.
 
     The caller has applied all earlier changes.
 
@@ -56,7 +57,9 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
     }
     with open_subscriber(session, run.subscription) as subscriber:
         own = subscriber.state.session
-        own.origin = SessionOrigin(run.subscriber.state.origin_name, change.lsn)
+        own.origin = SessionOrigin(
+            run.subscriber.state.origin_name, change.lsn - 1, schema_lsn=change.lsn
+        )
         block.begin(own, is_implicit=True)
         try:
             for name, columns in changes.items():

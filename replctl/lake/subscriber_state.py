@@ -12,8 +12,10 @@ from replctl.catalog.pg_class import relation_names
 from replctl.catalog.pg_replication_slots import (
     advance_origin,
     drop_origin,
+    followed_lsn,
     origin_position,
     origin_progress,
+    put_followed_lsn,
 )
 from replctl.catalog.pg_stat_subscription_stats import count_conflicts, count_error
 from replctl.catalog.pg_subscription import (
@@ -145,6 +147,11 @@ class SubscriberState:
         with self.writing() as catalog:
             advance_origin(catalog.connection, self.origin_name, to, 0)
 
+    def followed_lsn(self) -> int:
+        """Return the publisher's LSN up to which changes of definitions are repeated."""
+        with self.session.cluster.begin(write=False) as connection:
+            return followed_lsn(connection, self.origin_name)
+
     def restart(self, position: LogPosition) -> None:
         """Continue from a position of another log.  Undo a partly written batch of the old log."""
         with self.writing() as catalog:
@@ -152,6 +159,7 @@ class SubscriberState:
             begun = [] if batch is None else [(batch.xid, batch.targets)]
             note_abandoned(catalog, self.subscription, self.relid, begun)
             advance_origin(catalog.connection, self.origin_name, position, 0)
+            put_followed_lsn(catalog.connection, self.origin_name, INVALID_LSN)
         undo(self.session, begun)
 
     def check_targets(self) -> None:

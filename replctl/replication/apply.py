@@ -232,10 +232,11 @@ class _Worker:
         has_applied = False
         for change in self._run.schema_changes(start, end):
             assert self._run.follow_schema is not None
+            # The commit may have changed rows, too: record only the progress before it
             has_applied |= self._between(start, change.lsn - 1)
-            self._run.follow_schema(self._run, change)
-            self._subscriber.state.advance(self._position(change.lsn))
             start = change.lsn - 1
+            self._subscriber.state.advance(self._position(start))
+            self._run.follow_schema(self._run, change)
         has_applied |= self._between(start, end)
         self._subscriber.state.advance(self._position(end))
         return has_applied

@@ -443,6 +443,12 @@ class SubscriberState(Protocol):
     def advance(self, to: LogPosition) -> None:
         """Record progress up to `to`, after changes that write nothing."""
 
+    def followed_lsn(self) -> int:
+        """Return the LSN in the publisher's log up to which changes of definitions are repeated.
+
+        It can be ahead of `progress` by the one commit that has changed definitions and rows.
+        """
+
     def restart(self, position: LogPosition) -> None:
         """Continue from a position of another log.  Undo a partly written batch of the old log.
         The caller must have made sure that no table depends on the old position.

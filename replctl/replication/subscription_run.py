@@ -46,12 +46,14 @@ class SubscriptionRun:
 
     def schema_changes(self, from_lsn: int, to_lsn: int) -> list[SchemaChange]:
         """Return the changes of published definitions in (from_lsn, to_lsn] that the subscriber
-        follows.
+        has to follow.
         """
         if self.follow_schema is None:
             return []
         names = self.subscription.publications
-        return self.publisher.tables.schema_changes(names, from_lsn, to_lsn)
+        changes = self.publisher.tables.schema_changes(names, from_lsn, to_lsn)
+        followed = self.subscriber.state.followed_lsn() if changes else 0
+        return [change for change in changes if change.lsn > followed]
 
     def log_range(self, from_lsn: int, to_lsn: int) -> LogRange:
         """Return a range of the publisher's log, with the changes that the subscriber now

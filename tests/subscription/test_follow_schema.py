@@ -10,10 +10,13 @@ import pytest
 from fix_replication import Database
 from follow_hint import follow_hint
 
+from replctl.commands.follow_schema import follow_schema
 from replctl.errors import InternalError
-from replctl.replication.apply import _Worker
 
 if TYPE_CHECKING:
+    from replctl.replication.subscription_run import SubscriptionRun
+    from replctl.replication.table_definition import SchemaChange
+    from replctl.session import Session
     from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
@@ -85,15 +88,35 @@ def test_once(publisher: Database, subscriber: Database, monkeypatch: pytest.Mon
     _subscribe(publisher, subscriber)
     _run(publisher, *_EXCHANGE)
 
-    def fail(*_arguments: object) -> None:
+    def fail(session: Session, run: SubscriptionRun, change: SchemaChange) -> None:
+        follow_schema(session, run, change)
         raise InternalError("stopped after the change of the table")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Worker, "_position", fail)
+        patch.setattr("replctl.commands.follow_schema.follow_schema", fail)
         assert len(subscriber.sync()) == 1
     subscriber.run("UPDATE t SET n = n")
     assert subscriber.sync() == []
     _are_equal(publisher, subscriber)
+
+
+def test_rows_of_the_same_commit(publisher: Database, subscriber: Database) -> None:
+    """A conflict of rows stops a commit that also exchanges names, until it is resolved."""
+    _subscribe(publisher, subscriber)
+    publisher.run("CREATE TABLE u (id int PRIMARY KEY); ALTER PUBLICATION p ADD TABLE u")
+    subscriber.run("CREATE TABLE u (id int PRIMARY KEY)")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert subscriber.sync() == []
+    subscriber.run("INSERT INTO t VALUES (4, 'own', 'own', 0)")
+    publisher.run(f"{_EXCHANGE[1]}; INSERT INTO t VALUES (4, 'b4', 'a4', 4); INSERT INTO u VALUES (1)")
+    for _ in range(2):
+        (failure,) = subscriber.sync()
+        assert failure.error.sqlstate == "23505"
+        assert subscriber.rows("SELECT b, a FROM t WHERE id = 1") == [("a1", "b1")]
+    subscriber.run("DELETE FROM t WHERE id = 4")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+    assert subscriber.rows("SELECT id FROM u") == [("1",)]
 
 
 def test_columns_of_an_adopted_table(
