@@ -50,7 +50,10 @@ class LogEntry:
 
     @property
     def statement_lsn(self) -> int:
-        """Return the number that the entries of one TRUNCATE share."""
+        """Return the number that the entries of one statement share.
+
+        The entries are those of one TRUNCATE, or of a change of rows in several tables.
+        """
         return int(str(self.detail.get("statement", self.lsn)))
 
 

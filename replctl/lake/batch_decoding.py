@@ -224,7 +224,7 @@ class BatchDecoding:
                 for relation, source in zip(sourced, sources, strict=True)
             ]
             rows = self._decoded(sources, remote, count, stack)
-            positions = joined or tuple(placed.position for placed in entries)
+            positions = joined or tuple(dict.fromkeys(placed.position for placed in entries))
             yield RelationChanges(remote, rows, positions, thread), bool(joined)
 
     def _feeds_of(
@@ -323,8 +323,24 @@ class _Placed:
 
 
 def _placed(entries: Sequence[LogEntry]) -> list[_Placed]:
-    """Number entries from 1, in the order of commits."""
-    return [_Placed(position, entry) for position, entry in enumerate(entries, start=1)]
+    """Number entries from 1, in the order of commits.
+
+    The changes of one statement in several tables have one position.  So a row that moves to
+    another partition is deleted before it is inserted, whatever the order of the partitions.
+    """
+    placed: list[_Placed] = []
+    statement: tuple[int, int] | None = None
+    relids: set[int] = set()
+    for entry in entries:
+        found = (entry.xid, entry.statement_lsn) if entry.action == CHANGE else None
+        is_shared = found is not None and found == statement and entry.relid not in relids
+        position = placed[-1].position if placed else 0
+        if not is_shared:
+            position, relids = position + 1, set()
+        statement = found
+        relids.add(entry.relid)
+        placed.append(_Placed(position, entry))
+    return placed
 
 
 def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:

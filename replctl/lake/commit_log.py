@@ -409,6 +409,7 @@ def enter_versions(
     undone_xid: int | None = None,
     *,
     ends: bool = False,
+    statement: int | None = None,
 ) -> None:
     """Record the versions of a relation that the commit log lacks, oldest first.
 
@@ -426,6 +427,8 @@ def enter_versions(
 
     Args:
         ends: `own_xid` has finished writing.  Later commits of other writers are not recorded now.
+        statement: the number of the statement of `own_xid` that has written this relation and
+            others.
 
     Raises:
         The errors of `commits_since`.
@@ -453,7 +456,8 @@ def enter_versions(
     for commit in commits:
         xid = None if commit.mark is None else commit.mark.xid
         if xid is not None and xid == own_xid:
-            _enter(catalog, xid, relation, commit, is_undone=commit.version in taken_back)
+            is_undone = commit.version in taken_back
+            _enter(catalog, xid, relation, commit, is_undone=is_undone, statement=statement)
             is_within = True
             continue
         if is_within and ends and commit.version > max(own, default=-1):
@@ -502,11 +506,13 @@ def _enter(
     *,
     is_undone: bool = False,
     by_row: bool = False,
+    statement: int | None = None,
 ) -> None:
     """Record a version in the commit log.
 
     Args:
         is_undone: record the version as changing nothing.
+        statement: see `enter_versions`.
         by_row: record another writer's TRUNCATE as the removal of the rows that existed then.  This
             is needed while a transaction is undone: rows that it removed earlier come back.
     """
@@ -522,7 +528,7 @@ def _enter(
         relation.oid,
         commit.version,
         CHANGE if by_row and action == TRUNCATE else action,
-        _detail(commit),
+        _detail(commit, statement),
         digest=commit.digest,
         file_state=commit.file_state,
         mark=None if commit.mark is None else commit.mark.place,
@@ -541,17 +547,19 @@ def _action(location: str, commit: DeltaCommit) -> str:
     return TRUNCATE if is_truncation else CHANGE
 
 
-def _detail(commit: DeltaCommit) -> dict[str, object] | None:
+def _detail(commit: DeltaCommit, statement: int | None) -> dict[str, object] | None:
     """Return how to read the changes of a commit.
 
     Returns:
         True for each key that applies; None if none applies.  `changes_keys`: update images must be
         paired by row id.  replctl's mark says whether this is necessary.  For an UPDATE or MERGE of
         another writer, replctl assumes it.  `compared`: the rows before and after the version must
-        be compared, because the commit has no change data feed.
+        be compared, because the commit has no change data feed.  `statement`: the number of the
+        statement, if it has written several tables.
     """
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )
     ways = {"changes_keys": may_change_keys, "compared": not commit.has_feed}
-    return {way: True for way, is_needed in ways.items() if is_needed} or None
+    detail: dict[str, object] = {way: True for way, is_needed in ways.items() if is_needed}
+    return detail | ({} if statement is None else {"statement": statement}) or None

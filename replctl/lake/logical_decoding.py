@@ -198,11 +198,16 @@ class _Batch:
         return None if place is None else self._tables[place]
 
     def _changes(self, commit: Commit, rows: dict[int, list[RowChange]]) -> Iterator[Change]:
-        for _statement, group in groupby(commit.entries, key=lambda entry: entry.statement_lsn):
+        for _statement, group in groupby(
+            commit.entries, key=lambda entry: (entry.action, entry.statement_lsn)
+        ):
             entries = list(group)
             first = entries[0]
             if first.action == CHANGE:
-                yield from rows[first.lsn]
+                changes = [change for entry in entries for change in rows[entry.lsn]]
+                # A row that moves to another partition is deleted first
+                is_moved = len(entries) > 1
+                yield from sorted(changes, key=lambda c: is_moved and c.action != Action.DELETE)
             elif first.action == TRUNCATE:
                 relations = tuple(self._truncated(entries))
                 if relations:

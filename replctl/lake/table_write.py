@@ -498,12 +498,17 @@ def _enter(writer: TableWriter) -> None:
 
 
 def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) -> None:
-    statement = {"statement": next_insert_lsn(catalog.connection)}
+    statement = next_insert_lsn(catalog.connection)
     for relid, detail in writer.truncations.items():
-        enter(catalog, writer.xid, relid, None, TRUNCATE, detail | statement)
+        enter(catalog, writer.xid, relid, None, TRUNCATE, detail | {"statement": statement})
     for relation in writer.relations.values():
         commit_log.enter_versions(
-            catalog, writer.session.cluster, relation, own_xid=writer.xid, ends=ends
+            catalog,
+            writer.session.cluster,
+            relation,
+            own_xid=writer.xid,
+            ends=ends,
+            statement=statement if len(writer.relations) > 1 else None,
         )
 
 
