@@ -379,7 +379,7 @@ def advance_origin(
 
 
 def followed_lsn(connection: Connection, name: str) -> int:
-    """Return the remote LSN up to which an origin's changes of definitions are repeated; 0: none."""
+    """Return the remote LSN up to which changes of definitions are repeated; 0: none."""
     table = state_schema.pg_replication_origin
     query = select(table.c.schema_lsn).where(table.c.roname == name)
     return int(connection.execute(query).scalar_one_or_none() or 0)

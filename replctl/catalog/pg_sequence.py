@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
+from threading import Lock
 from typing import TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
@@ -489,6 +490,44 @@ class SequenceValues:
         if is_called:
             self._current[relid] = value
         return value
+
+
+class RestartedSequences:
+    """Takes values for an applied transaction that restarts sequences (TRUNCATE ... RESTART
+    IDENTITY).  Other sessions see the restart when the transaction commits.
+
+    Args:
+        others: takes values from the sequences that do not restart.
+        restarted: the sequences that restart.
+    """
+
+    def __init__(self, others: SequenceValues, restarted: Iterable[Sequence]) -> None:
+        self._others = others
+        self._states: dict[int, State] = {item.relid: (item.start, False) for item in restarted}
+        self._lock = Lock()  # tables are applied in parallel, and may share a sequence
+
+    def take(self, catalog: Catalog, relid: int, count: int) -> range:
+        """Return the next values of a sequence (SequenceValues.take)."""
+        if relid not in self._states:
+            return self._others.take(catalog, relid, count)
+        with self._lock:
+            values = self.upcoming(catalog, relid, count)
+            if values:
+                self._states[relid] = (values[-1], True)
+            return values
+
+    def upcoming(self, catalog: Catalog, relid: int, count: int) -> range:
+        """Return the values that `take` would return, without taking them."""
+        if relid not in self._states:
+            return self._others.upcoming(catalog, relid, count)
+        relation, sequence = _sequence(catalog, relid)
+        return values_after(sequence, relation.name, *self._states[relid], count)
+
+    def put(self, catalog: Catalog) -> None:
+        """Record the new states in the transaction of `catalog`."""
+        for relid, (value, is_called) in self._states.items():
+            _relation, sequence = _sequence(catalog, relid)
+            _put_state(catalog.connection, sequence.node, value, is_called=is_called)
 
 
 def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:

@@ -168,7 +168,7 @@ class BatchApply(TargetWrite):
                 cancel_jobs,
             )
             injection_point("apply.after-tables")
-            self._finish_batch(writer, unfinished, to, conflicts)
+            self._finish_batch(writer, unfinished, to, conflicts, part)
         return sum((work.outcome.row_counts for work in pieces), RowCounts())
 
     @contextmanager
@@ -280,10 +280,12 @@ class BatchApply(TargetWrite):
         batch: ApplyBatch,
         to: LogPosition,
         conflicts: Mapping[ConflictType, int],
+        part: BatchPart,
     ) -> None:
         """Record the versions, the commit and the progress in one transaction of the catalog."""
 
         def note_progress(catalog: Catalog, local_lsn: int) -> None:
+            part.sequences.put(catalog)
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
             advance_origin(catalog.connection, self._state.origin_name, to, local_lsn)
             self._state.enter_conflicts(catalog, conflicts)

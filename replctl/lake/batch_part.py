@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_sequence import RestartedSequences, Sequence, owned_sequences
 from replctl.catalog.table_copy import AppliedFilter
 from replctl.errors import (
     ConnectionFailure,
@@ -67,6 +68,7 @@ class BatchPart:
 
     Attributes:
         trees: the existing tables that the changes affect.
+        sequences: takes the values of sequences for new rows.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class BatchPart:
         self._problems = _Problems()
         self.trees: PartitionTrees = {}
         self._find_trees()
+        self.sequences = RestartedSequences(relations.session.sequences, self._restarted())
 
     def _find_trees(self) -> None:
         relations = self._relations
@@ -103,6 +106,21 @@ class BatchPart:
                     ):
                         raise problem
                 self.trees |= truncated
+
+    def _restarted(self) -> list[Sequence]:
+        """Return the sequences that the TRUNCATEs restart."""
+        emptied = {
+            oid
+            for truncation in self.truncations
+            if truncation.restart_identity
+            for name in truncation.relations
+            if name in self.trees
+            for oid in (self.trees[name][0].oid, *self.trees[name][1])
+        }
+        if not emptied:
+            return []
+        with self._relations.session.read() as catalog:
+            return [item for oid in emptied for item in owned_sequences(catalog, oid)]
 
     @property
     def truncated(self) -> set[int]:
@@ -169,6 +187,7 @@ class BatchPart:
                 is_emptied=start > self._first,
                 is_trial=self._is_trial,
                 locked_versions=locked,
+                sequences=self.sequences,
             )
             if not self._is_begun:
                 table.denied_actions = self._relations.denied_actions(root, tree)

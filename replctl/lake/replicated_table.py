@@ -12,7 +12,7 @@ from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_sequence import NumberedCalls
+from replctl.catalog.pg_sequence import NumberedCalls, RestartedSequences
 from replctl.errors import (
     DataError,
     FeatureNotSupported,
@@ -67,6 +67,7 @@ class ReplicatedTable:
         versions: the versions at which to read tables, by OID; other tables are read at their
             newest version.
         locked_versions: the versions of the tables when they were locked, by OID.
+        sequences: takes the values of sequences; None for the session's.
         target: the table in the form that Spark's jobs use.
         sent: the published columns in the form that Spark's jobs use.
 
@@ -86,6 +87,7 @@ class ReplicatedTable:
     is_trial: bool = False
     versions: Mapping[int, int | None] = field(default_factory=dict)
     locked_versions: Mapping[int, int | None] = field(default_factory=dict)
+    sequences: RestartedSequences | None = None
 
     def __post_init__(self) -> None:
         read = {**self.versions, **self.done}
@@ -279,7 +281,7 @@ class ReplicatedTable:
             count: returns the number of new rows; each of them gets one value of each sequence.
         """
         columns, counted = [], cache(count)  # only if a default uses a sequence
-        sequences = self.session.sequences
+        sequences = self.sequences or self.session.sequences
         take = sequences.upcoming if self.is_trial else sequences.take
         for column in self.target.columns:
             if column.sent is None and column.default is not None:

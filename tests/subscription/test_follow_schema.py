@@ -108,7 +108,9 @@ def test_rows_of_the_same_commit(publisher: Database, subscriber: Database) -> N
     subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION")
     assert subscriber.sync() == []
     subscriber.run("INSERT INTO t VALUES (4, 'own', 'own', 0)")
-    publisher.run(f"{_EXCHANGE[1]}; INSERT INTO t VALUES (4, 'b4', 'a4', 4); INSERT INTO u VALUES (1)")
+    publisher.run(
+        f"{_EXCHANGE[1]}; INSERT INTO t VALUES (4, 'b4', 'a4', 4); INSERT INTO u VALUES (1)"
+    )
     for _ in range(2):
         (failure,) = subscriber.sync()
         assert failure.error.sqlstate == "23505"

@@ -259,3 +259,29 @@ def test_a_truncate_meets_references_of_the_subscriber(
     subscriber.run("DROP TABLE ref")
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT count(*) FROM t") == [("0",)]
+
+
+def test_truncate_restarts_sequences(publisher: Database, subscriber: Database) -> None:
+    """Sequences of the subscriber's own columns restart with the rows after the TRUNCATE."""
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (7), (8)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(
+        "CREATE SEQUENCE other;"
+        " CREATE TABLE t (id int PRIMARY KEY, n serial, m int DEFAULT nextval('other'))"
+    )
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("TRUNCATE t RESTART IDENTITY; INSERT INTO t VALUES (1), (2), (3)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, n, m FROM t ORDER BY id") == [
+        ("1", "1", "3"),
+        ("2", "2", "4"),
+        ("3", "3", "5"),
+    ]
+    assert subscriber.rows("SELECT nextval('t_n_seq'), nextval('other')") == [("4", "6")]
+    publisher.run("TRUNCATE t; INSERT INTO t VALUES (1)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT n FROM t") == [("5",)]
+    publisher.run("TRUNCATE t RESTART IDENTITY")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT nextval('t_n_seq')") == [("1",)]
