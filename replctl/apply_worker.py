@@ -272,7 +272,7 @@ class ApplyWorker:
         if self._only_unfinished:
             return
         confirmed = publisher.slots.position(slot_name)
-        self.applied.lsn = max(subscriber.state.progress(), confirmed)
+        self.applied.lsn = max(subscriber.state.position().lsn, confirmed)
         if self.is_stopped:
             return
         report_worker(self._session.cluster, self._subscription.oid, confirmed)

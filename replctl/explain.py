@@ -159,7 +159,9 @@ class _Explained:
                 looks.append(partial(self._copy, publisher, subscriber, name, relation))
             elif relation.state is not RelState.READY:
                 table = subscriber.of_table(relation)
-                looks.append(partial(self._changes, publisher, table, table.state.progress(), end))
+                looks.append(
+                    partial(self._changes, publisher, table, table.state.position().lsn, end)
+                )
         looks.append(partial(self._changes, publisher, subscriber, start, end))
         error: PostgresError | None = None
         for look in looks:

@@ -235,7 +235,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[RelationN
             relation.lsn or 0,
             position
             if relation.state is RelState.READY
-            else subscriber.of_table(relation).state.progress(),
+            else subscriber.of_table(relation).state.position().lsn,
         )
         for name, relation in subscriber.state.relations().items()
         if relation.state.is_copied
@@ -245,7 +245,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[RelationN
 def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
     """Return the end of the publisher's log, and the subscription's position in it."""
     end = publisher.slots.current_lsn(subscriber.state.applied_positions())
-    return end, max(subscriber.state.progress(), publisher.slots.position(slot_name))
+    return end, max(subscriber.state.position().lsn, publisher.slots.position(slot_name))
 
 
 def _lag(pending: Sequence[PendingChanges], size: int) -> Lag:

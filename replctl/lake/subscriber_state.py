@@ -14,7 +14,6 @@ from replctl.catalog.pg_replication_slots import (
     drop_origin,
     followed_lsn,
     origin_position,
-    origin_progress,
     put_followed_lsn,
 )
 from replctl.catalog.pg_stat_subscription_stats import count_conflicts, count_error
@@ -131,13 +130,10 @@ class SubscriberState:
             if relation.state is RelState.READY:
                 drop_origin(catalog.connection, self.of_table(relation).origin_name)
 
-    def progress(self) -> int:
-        """Return the publisher's LSN up to which changes are applied."""
-        with self.session.cluster.begin(write=False) as connection:
-            return origin_progress(connection, self.origin_name) or 0
-
     def position(self) -> LogPosition:
-        """Return the position of `progress`, with the digest of the publisher's commit there."""
+        """Return the publisher's LSN up to which changes are applied, with the digest of the
+        publisher's commit there.
+        """
         with self.session.cluster.begin(write=False) as connection:
             known = origin_position(connection, self.origin_name)
         return LogPosition(INVALID_LSN) if known is None else known

@@ -93,7 +93,7 @@ def apply_changes(run: SubscriptionRun) -> bool:
         subscriber.state.check_targets()  # a table's fault is the better report
         raise
     subscriber.state.check_targets()
-    progress = subscriber.state.progress()
+    progress = subscriber.state.position().lsn
     end = publisher.slots.sendable_lsn(slot_name, subscriber.state.applied_positions())
     has_applied |= worker.run(max(progress, confirmed), end)
     if confirmed < end:
@@ -121,7 +121,7 @@ def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
     """
     worker = _Worker(run)
     worker.finish_batch()
-    start = run.subscriber.state.progress()
+    start = run.subscriber.state.position().lsn
     worker.run(start, to_lsn)
     return max(start, to_lsn)
 

@@ -434,11 +434,10 @@ class SubscriberState(Protocol):
             PostgresError: a table cannot be read.
         """
 
-    def progress(self) -> int:
-        """Return the LSN in the publisher's log up to which changes are applied."""
-
     def position(self) -> LogPosition:
-        """Return `progress` with the digest of the publisher's commit there."""
+        """Return the LSN in the publisher's log up to which changes are applied, with the digest of
+        the publisher's commit there.
+        """
 
     def advance(self, to: LogPosition) -> None:
         """Record progress up to `to`, after changes that write nothing."""
@@ -446,7 +445,7 @@ class SubscriberState(Protocol):
     def followed_lsn(self) -> int:
         """Return the LSN in the publisher's log up to which changes of definitions are repeated.
 
-        It can be ahead of `progress` by the one commit that has changed definitions and rows.
+        It can be ahead of `position` by the one commit that has changed definitions and rows.
         """
 
     def restart(self, position: LogPosition) -> None:

@@ -79,7 +79,7 @@ def hand_over(
     if relation.state is RelState.FINISHEDCOPY:
         table = run.of_table(relation)
         table.subscriber.state.check_targets()
-        lsn = catch_up(table, run.subscriber.state.progress())
+        lsn = catch_up(table, run.subscriber.state.position().lsn)
         injection_point("tablesync.before-syncdone")
         digest = run.publisher.slots.digest_at(lsn)
         relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn, digest=digest)

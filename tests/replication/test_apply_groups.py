@@ -120,8 +120,8 @@ class _Subscriber:
         self._progress = to.lsn
         return RowCounts()
 
-    def progress(self) -> int:
-        return self._progress
+    def position(self) -> LogPosition:
+        return LogPosition(self._progress)
 
     def advance(self, to: LogPosition) -> None:
         self._progress = max(self._progress, to.lsn)
