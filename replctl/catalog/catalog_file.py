@@ -23,14 +23,14 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, exc, in
 
 from replctl.catalog import state_schema
 from replctl.catalog.commit_digest import LogPosition, broken_link, is_in_log, random_of
-from replctl.catalog.home_directory import CATALOG
+from replctl.catalog.home_directory import CATALOG, WAL_HEADER
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.own_command import own_command
 from replctl.record import dataclass
 
 _WAL, _SHM = f"{CATALOG}-wal", f"{CATALOG}-shm"
-#: Bytes of the header of a -wal, and of the header of each page in it.
-_WAL_HEADER, _FRAME_HEADER = 32, 24
+#: Bytes of the header of each page in a -wal.
+_FRAME_HEADER = 24
 #: The number of consecutive checks that must find catalog.db older, and the seconds between two
 #: checks.
 _ATTEMPTS, _PAUSE = 3, 0.05
@@ -251,7 +251,7 @@ def _transaction_ends(log: bytes) -> list[int]:
     page_size = int.from_bytes(log[8:12], "big")
     salts, frame = log[16:24], _FRAME_HEADER + page_size
     ends = []
-    for start in range(_WAL_HEADER, len(log) - frame + 1, frame):
+    for start in range(WAL_HEADER, len(log) - frame + 1, frame):
         if log[start + 8 : start + 16] != salts:  # a frame of an earlier round
             break
         if log[start + 4 : start + 8] != bytes(4):  # a commit frame holds the file's size
@@ -294,7 +294,7 @@ def _has_digests(connection: Connection) -> bool:
 
 def _has_frames(path: Path) -> bool:
     try:
-        return path.stat().st_size > _WAL_HEADER
+        return path.stat().st_size > WAL_HEADER
     except FileNotFoundError:  # SQLite removes it after the last use
         return False
 

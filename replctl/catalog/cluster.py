@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, exc, insert, select
+from sqlalchemy import Connection, exc, insert, inspect, select
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, default_acl, encode_acl
@@ -30,6 +30,9 @@ from replctl.catalog.catalog_file import (
 from replctl.catalog.cluster_identity import check_identity, is_at_home
 from replctl.catalog.home_directory import (
     CATALOG,
+    check_holds_nothing_else,
+    has_catalog,
+    holds_other_files,
     make_home_private,
     refusal_of,
 )
@@ -53,6 +56,7 @@ from replctl.errors import (
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
     PostgresError,
+    UndefinedFile,
 )
 from replctl.file_lock import LockTimeout, help_with, holder, is_locked, is_stopped, locked
 from replctl.memory_limit import lift_memory_limit
@@ -98,7 +102,7 @@ class Cluster:
 
     refusal: PostgresError | None = None
 
-    def __init__(self, path: Path, *, is_checked: bool = True) -> None:
+    def __init__(self, path: Path, *, is_made: bool = True, is_checked: bool = True) -> None:
         self.path = path
         make_home_private(path)
         self.engine = catalog_engine(path / CATALOG)
@@ -115,7 +119,7 @@ class Cluster:
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():  # two programs must not create or upgrade the catalog at once
             check_wal(path, self._users())
-            self._prepare_catalog()
+            self._prepare_catalog(is_made=is_made)
             with self.engine.begin() as connection:
                 control = read_control(connection)
                 standbys = _homes_of_standbys(connection)
@@ -159,9 +163,7 @@ class Cluster:
             FileAccessDenied: the directory cannot be read.
         """
         try:
-            return (path / CATALOG).stat().st_size > 0  # an empty catalog is new, or lost
-        except (FileNotFoundError, NotADirectoryError):  # no home there yet
-            return False
+            return has_catalog(path)
         except OSError as error:
             raise FileAccessDenied(f'could not use directory "{path}": {error.strerror}') from error
 
@@ -413,12 +415,15 @@ class Cluster:
         except exc.DBAPIError as error:
             raise translated(error, self.path) from error
 
-    def _prepare_catalog(self) -> None:
+    def _prepare_catalog(self, *, is_made: bool) -> None:
         with self.engine.begin() as connection:
             revision = stored_revision(connection)
+            tables = [] if revision else inspect(connection).get_table_names()
         if revision == schema.REVISION:
             return
-        if revision is not None:
+        if revision is None:
+            self._check_is_empty(tables, is_made=is_made)
+        else:
             users = [int(path.stem.split("-")[1]) for path in self._users()]
             check_upgradable(self.path, revision, users)
             keep_copy(self.engine, self.path, revision)
@@ -431,6 +436,35 @@ class Cluster:
                 self._bootstrap(connection)
             else:
                 self.upgraded_from = revision
+        if revision is None:
+            self._write_back()
+
+    def _check_is_empty(self, tables: Sequence[str], *, is_made: bool) -> None:
+        """Check that a cluster may be created in this directory.
+
+        Args:
+            tables: the names of the tables in catalog.db, which may be in its -wal.
+
+        Raises:
+            UndefinedFile: the caller does not create clusters (58P01).
+            ObjectNotInPrerequisiteState: the directory has files of another program, or tables of a
+                cluster whose catalog is lost (55000).
+        """
+        if not is_made:
+            raise UndefinedFile(f'there is no cluster in "{self.path}"')
+        if tables:
+            raise holds_other_files(self.path)
+        check_holds_nothing_else(self.path)
+
+    def _write_back(self) -> None:
+        """Write the new catalog from the -wal into catalog.db.  Thus catalog.db without the -wal
+        still is this cluster, and not a new one.
+        """
+        connection = self.engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA wal_checkpoint").fetchall()
+        finally:
+            connection.close()
 
     def _bootstrap(self, connection: Connection) -> None:
         """Create the objects that initdb creates: the roles, and the databases with their

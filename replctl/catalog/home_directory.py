@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 from replctl.catalog.auto_conf import AUTO_CONF
@@ -20,10 +21,47 @@ from replctl.errors import (
 from replctl.private_file import make_private, make_private_directory, open_private
 
 CATALOG = "catalog.db"
+#: Bytes of the header of a -wal, before its first page.
+WAL_HEADER = 32
+#: Tables that the catalog of a cluster always has.
+_CATALOG_TABLES = frozenset(("alembic_version", "pg_control"))
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 #: Minimum of bytes for opening a catalog for writing: the size of SQLite's shared memory.
 _NEEDED = 32768
+
+
+def has_catalog(path: Path) -> bool:
+    """Return whether a directory has the catalog of a cluster, without a change to its files.
+
+    A process that was killed while it created a cluster leaves an empty database.  An SQLite
+    database of another program is no catalog either.  A damaged file counts as a catalog.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    try:
+        if (path / CATALOG).stat().st_size == 0:  # an empty file is new, or lost
+            return False
+        names = _stored_tables(path)
+        if names:
+            return names >= _CATALOG_TABLES
+        return names is None or (path / f"{CATALOG}-wal").stat().st_size > WAL_HEADER
+    except (FileNotFoundError, NotADirectoryError):  # no home there yet
+        return False
+
+
+def _stored_tables(path: Path) -> set[str] | None:
+    """Return the names of the tables in catalog.db without its -wal; None if the file cannot be
+    read, for example during a checkpoint.
+    """
+    url = f"{(path / CATALOG).absolute().as_uri()}?immutable=1"
+    try:
+        with closing(sqlite3.connect(url, uri=True)) as connection:
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return {name for (name,) in rows}
+    except sqlite3.DatabaseError:  # opening the cluster reports the reason
+        return None
 
 
 def make_home(path: Path) -> bool:
@@ -73,17 +111,23 @@ def check_holds_nothing_else(path: Path) -> None:
     """Check that a directory only holds files of a cluster.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory has other files, or tables of a cluster whose
-            catalog is lost (as initdb).
+        ObjectNotInPrerequisiteState: the directory has other files, another program's catalog.db,
+            or tables of a cluster whose catalog is lost (as initdb).
     """
+    is_free = not _stored_tables(path) if (path / CATALOG).exists() else True
     for entry in path.iterdir():
-        is_own = entry.name in _OWN_NAMES or entry.name.startswith(CATALOG)
+        is_own = entry.name in _OWN_NAMES or (is_free and entry.name.startswith(CATALOG))
         if not is_own or (entry.name == _TABLES and any(entry.iterdir())):
-            raise ObjectNotInPrerequisiteState(
-                f'directory "{path}" exists but is not empty',
-                hint="If you want to create a new cluster, either remove or empty the directory"
-                f' "{path}" or choose another one.',
-            )
+            raise holds_other_files(path)
+
+
+def holds_other_files(path: Path) -> ObjectNotInPrerequisiteState:
+    """Return the error for a directory in which no cluster can be created (initdb)."""
+    return ObjectNotInPrerequisiteState(
+        f'directory "{path}" exists but is not empty',
+        hint=f'If you want to create a new cluster, either remove or empty the directory "{path}"'
+        " or choose another one.",
+    )
 
 
 def refusal_of(path: Path, error: Exception) -> PostgresError:

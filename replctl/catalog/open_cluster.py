@@ -35,15 +35,17 @@ def open_cluster(
         DataCorrupted: catalog.db is not a catalog.
     """
     chosen = Cluster.home(path)
-    if not is_made and not Cluster.exists(chosen):
+    is_there = Cluster.exists(chosen)
+    if not is_made and not is_there:
         raise UndefinedFile(f'there is no cluster in "{chosen}"')
-    if not Cluster.exists(chosen):
+    if not is_there:
         check_is_outside_tables(chosen)
     try:
         is_new = make_home(chosen)
-        if not is_new and not Cluster.exists(chosen):
+        # Another program may have created the cluster since
+        if not is_new and not is_there and not Cluster.exists(chosen):
             check_holds_nothing_else(chosen)
-        cluster = Cluster(chosen, is_checked=is_checked)
+        cluster = Cluster(chosen, is_made=is_made, is_checked=is_checked)
         cluster.is_new = is_new
         return cluster
     except (OSError, IoError, DiskFull) as error:  # status and queries of catalogs still work

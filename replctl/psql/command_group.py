@@ -73,7 +73,7 @@ def opened_cluster(
 
     directory = home if is_made else existing_home(home)
     try:
-        cluster = open_cluster(directory, is_checked=is_checked)
+        cluster = open_cluster(directory, is_made=is_made, is_checked=is_checked)
     except PostgresError as error:
         raise NotConnected(error) from error
     try:

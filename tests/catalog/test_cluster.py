@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +17,13 @@ import pytest
 from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
-from replctl.errors import DataCorrupted, IoError, LockNotAvailable, ObjectNotInPrerequisiteState
+from replctl.errors import (
+    DataCorrupted,
+    IoError,
+    LockNotAvailable,
+    ObjectNotInPrerequisiteState,
+    UndefinedFile,
+)
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -129,6 +138,86 @@ def test_a_directory_with_other_things_is_no_home(tmp_path: Path) -> None:
         open_cluster(tmp_path)
     assert caught.value.message == f'directory "{tmp_path}" exists but is not empty'
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def _kill_after_first_use(home: Path) -> None:
+    code = (
+        "import os, sys; from replctl.catalog.open_cluster import open_cluster;"
+        " cluster = open_cluster(sys.argv[1]); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(home)], check=False)
+
+
+def test_a_new_catalog_is_whole_without_its_log(tmp_path: Path) -> None:
+    """A backup may have catalog.db alone."""
+    _kill_after_first_use(tmp_path)
+    assert (tmp_path / "catalog.db-wal").stat().st_size > 0
+    whole, alone = tmp_path / "whole", tmp_path / "alone"
+    for copy, names in ((whole, ("catalog.db", "catalog.db-wal")), (alone, ("catalog.db",))):
+        copy.mkdir()
+        for name in names:
+            shutil.copy(tmp_path / name, copy / name)
+    found = []
+    for copy in (whole, alone):
+        with closing(open_cluster(copy, is_checked=False)) as cluster:
+            found.append((cluster.system_identifier, cluster.signing_key))
+    assert found[0] == found[1]
+
+
+def _empty_database(home: Path) -> None:
+    """Make the file that a process leaves which was killed while it created a cluster."""
+    with closing(sqlite3.connect(home / "catalog.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert (home / "catalog.db").stat().st_size == 4096
+
+
+def test_a_cluster_whose_catalog_is_lost_is_not_made_again(tmp_path: Path) -> None:
+    _empty_database(tmp_path)
+    (tmp_path / "base" / "16384").mkdir(parents=True)
+    with pytest.raises(UndefinedFile, match="there is no cluster"):
+        open_cluster(tmp_path, is_made=False)
+    with pytest.raises(ObjectNotInPrerequisiteState, match="exists but is not empty"):
+        open_cluster(tmp_path)
+    assert (tmp_path / "catalog.db").stat().st_size == 4096
+
+
+def test_a_cluster_that_was_not_made_to_the_end_is_made(tmp_path: Path) -> None:
+    _empty_database(tmp_path)
+    with pytest.raises(UndefinedFile, match="there is no cluster"):
+        open_cluster(tmp_path, is_made=False)
+    open_cluster(tmp_path).close()
+
+
+@pytest.mark.parametrize("names", [("pages",), ("alembic_version", "pages")])
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_the_database_of_another_program_is_no_catalog(
+    tmp_path: Path, mode: str, names: tuple[str, ...]
+) -> None:
+    catalog = tmp_path / "catalog.db"
+    with closing(sqlite3.connect(catalog)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        for name in names:
+            connection.execute(f"CREATE TABLE {name} (number)")
+        connection.commit()
+    before = catalog.read_bytes(), catalog.stat().st_mode
+    with pytest.raises(UndefinedFile, match="there is no cluster"):
+        open_cluster(tmp_path, is_made=False)
+    with pytest.raises(ObjectNotInPrerequisiteState, match="exists but is not empty"):
+        open_cluster(tmp_path)
+    assert (catalog.read_bytes(), catalog.stat().st_mode) == before
+    assert list(tmp_path.iterdir()) == [catalog]
+
+
+def test_the_database_in_another_program_s_log_is_no_catalog(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE pages (number)")
+        connection.commit()
+        for is_made in (True, False):
+            with pytest.raises((ObjectNotInPrerequisiteState, UndefinedFile)):
+                open_cluster(tmp_path, is_made=is_made)
+        rows = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    assert rows == [("pages",)]
 
 
 def test_only_a_directory_that_was_made_is_new(tmp_path: Path) -> None:
