@@ -25,7 +25,7 @@ PLACES = (
     "commands/alter_table.py", "catalog/cluster_identity.py",
     "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",
     "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
-    "catalog/cluster.py", "catalog/standby.py",
+    "catalog/cluster.py", "catalog/standby.py", "catalog/primary.py",
 )  # fmt: skip
 
 #: HINTs that no test follows: PostgreSQL's own, HINTs about the state of the machine, and HINTs of
@@ -206,6 +206,9 @@ HINTS: dict[str, str] = {
     "follow_hint(home, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
     "follow_hint(standby.path, control.promoted_to or '')": f"{_STANDBY}"
     "one_standby_of_several_is_promoted",
+    'To keep the state of the standby, stop the primary and run "{}". To follow the primary,'
+    ' remove "{}" and run "{}".': "catalog/test_forked_primary.py::"
+    "test_the_hint_of_a_restored_primary",
     "End these processes, then promote again.": f"{_STANDBY}promotion_waits_for_writers",
     "None": PASSED_ON,
     "Back up its primary.": "lake/test_copied.py::test_a_copy_of_a_standby_stays_a_standby",

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, func, or_, select, update
 
 from replctl.catalog import state_schema
 from replctl.catalog.state_schema import is_committed
+from replctl.lsn import format_lsn
 from replctl.record import dataclass
 
 #: Bytes of the random number, and the number of its characters in a digest.
@@ -96,6 +97,19 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
     if position.digest is None or position.lsn < _trimmed_lsn(connection):
         return True
     return digest_at(connection, position.lsn) == position.digest
+
+
+def missing_position(position: int, end: int) -> str:
+    """Return PostgreSQL's message about a position that a log does not have (walsender.c).
+
+    Args:
+        position: the LSN from which a reader wants to continue.
+        end: the end of the log.
+    """
+    start = f"requested starting point {format_lsn(position)}"
+    if position <= end:
+        return f"{start} is not in this server's history"
+    return f"{start} is ahead of the WAL flush position of this server {format_lsn(end)}"
 
 
 def note_trimmed(connection: Connection, lsn: int) -> None:

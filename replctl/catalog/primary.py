@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_digest import is_in_log, missing_position, newest_position
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.pg_control import read_control
 from replctl.conninfo import parse_conninfo, quote_value
-from replctl.errors import ConnectionFailure, PostgresError
+from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
+from replctl.own_command import own_command
 from replctl.types.quote import quote_literal
 
 
@@ -56,6 +61,57 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
                 f" identifier is {standby.system_identifier}.",
             )
         yield primary
+
+
+@contextmanager
+def reading_primary(standby: Cluster, home: Path) -> Iterator[Connection]:
+    """Yield a transaction of a standby that also reads its primary (Cluster.begin_with_source).
+
+    Args:
+        home: the directory of the primary.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the primary lacks commits that the standby has (55000).
+    """
+    with standby.begin_with_source(home) as connection:
+        _check_has_all(connection, standby.path, home)
+        yield connection
+
+
+def _check_has_all(connection: Connection, standby: Path, primary: Path) -> None:
+    """Check that the primary's log continues the standby's.  The log of a primary that was restored
+    from a backup does not, and the standby may be the only one that has the lost commits.
+    """
+    here, position = read_control(connection), newest_position(connection)
+    with _in_source(connection):
+        there, has_position = read_control(connection), is_in_log(connection, position)
+    if has_position and there.timeline >= here.timeline:
+        return
+    slot = read_auto_conf(standby).get("primary_slot_name", "")
+    promote = own_command("standby", "promote", "--without-primary", home=standby)
+    create = own_command(
+        "standby", "create", "--primary", str(primary), "--slot", slot, home=standby
+    )
+    raise ObjectNotInPrerequisiteState(
+        f"highest timeline {there.timeline} of the primary is behind recovery timeline"
+        f" {here.timeline}"
+        if there.timeline < here.timeline
+        else missing_position(position.lsn, there.insert_lsn),
+        detail="The primary's catalog was restored from a backup, or another one has taken its"
+        " place: its log does not have the commits that the standby has.",
+        hint=f'To keep the state of the standby, stop the primary and run "{promote}". To follow'
+        f' the primary, remove "{standby}" and run "{create}".',
+    )
+
+
+@contextmanager
+def _in_source(connection: Connection) -> Iterator[None]:
+    """Let queries of a transaction read the catalog of the primary."""
+    connection.execution_options(schema_translate_map={None: "source"})
+    try:
+        yield
+    finally:
+        connection.execution_options(schema_translate_map=None)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, update
 from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import check_recovers, replace_by
-from replctl.catalog.primary import follow_hint, open_primary
+from replctl.catalog.primary import follow_hint, open_primary, reading_primary
 from replctl.catalog.standby import follow
 from replctl.catalog.table_home import keep_tables
 from replctl.catalog.transaction import Catalog
@@ -32,7 +32,8 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
     """Make a standby the primary.  A failed promotion can be repeated.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is not a standby.
+        ObjectNotInPrerequisiteState: the cluster is not a standby, or the primary lacks commits
+            that the standby has.
         ConnectionFailure: the primary's catalog cannot be read.
         CannotConnectNow: another standby was already promoted.
         LockNotAvailable: processes that use the primary did not stop writing in time.
@@ -40,6 +41,8 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
     with standby.begin(write=False) as connection:
         check_recovers(connection)
     with open_primary(standby) as primary:
+        with reading_primary(standby, primary.path):  # a primary with a fork goes on
+            pass
         _replace(primary, standby.path)
         injection_point("promotion.after-replacement")
         _wait_for_writers(primary, time.monotonic() + wait_seconds)

@@ -14,7 +14,7 @@ from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_replication_slots import ReplicationSlot, find_slot
-from replctl.catalog.primary import open_primary
+from replctl.catalog.primary import open_primary, reading_primary
 from replctl.errors import (
     FeatureNotSupported,
     InvalidParameterValue,
@@ -30,8 +30,8 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
     """Synchronize a standby's slots once with the primary's current slots.
 
     Raises:
-        ObjectNotInPrerequisiteState: the cluster is not a standby, or a slot cannot be
-            synchronized.
+        ObjectNotInPrerequisiteState: the cluster is not a standby, a slot cannot be
+            synchronized, or the primary lacks commits that the standby has.
         InvalidParameterValue: the standby is not configured for synchronization.
         ConnectionFailure: the primary cannot be reached.
     """
@@ -49,7 +49,7 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
             raise InvalidParameterValue(
                 f'replication slot synchronization requires "{name}" to be set'
             )
-    with open_primary(standby) as primary, standby.begin_with_source(primary.path) as connection:
+    with open_primary(standby) as primary, reading_primary(standby, primary.path) as connection:
         problems = synchronize_slots(connection)
     if problems:
         raise problems[0]

@@ -28,7 +28,7 @@ from replctl.catalog.pg_replication_slots import (
     find_slot,
     validate_slot_name,
 )
-from replctl.catalog.primary import follow_hint, open_existing, open_primary
+from replctl.catalog.primary import follow_hint, open_existing, open_primary, reading_primary
 from replctl.catalog.slotsync import synchronize_slots
 from replctl.catalog.table_home import follow_tables
 from replctl.catalog.transaction import insert_lsn
@@ -118,7 +118,8 @@ class WalReceiver:
         slots.
 
         Raises:
-            ObjectNotInPrerequisiteState: the cluster is no longer a standby.
+            ObjectNotInPrerequisiteState: the cluster is no longer a standby, or the primary lacks
+                commits that the standby has.
             CannotConnectNow: another standby has replaced the primary.
             IoError: the primary's catalog cannot be read.
         """
@@ -184,8 +185,12 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
 
     Args:
         with_slots: also synchronize slots.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the cluster is no longer a standby, or the primary lacks
+            commits that the standby has.
     """
-    with standby.begin_with_source(primary_home) as connection:
+    with reading_primary(standby, primary_home) as connection:
         for table in schema_table.metadata.sorted_tables:
             if table.name not in _OWN_TABLES:
                 _copy_rows(connection, table.name, [column.name for column in table.columns])

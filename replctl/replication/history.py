@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.commit_digest import LogPosition, missing_position
 from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
@@ -182,14 +182,7 @@ def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | No
     """Return the fault of a position that the publisher's log does not contain; None if it does."""
     if publisher.slots.has_position(position):
         return None
-    end, start = publisher.slots.current_lsn(), format_lsn(position.lsn)
-    if position.lsn > end:
-        message = (
-            f"requested starting point {start} is ahead of the WAL flush position of this server"
-            f" {format_lsn(end)}"
-        )
-    else:
-        message = f"requested starting point {start} is not in this server's history"
+    message = missing_position(position.lsn, publisher.slots.current_lsn())
     return _Fault(message, _PUBLISHER_WENT_BACK)
 
 
