@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.open_cluster import other_cluster
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_subscription import Subscription

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
-from replctl.catalog.cluster import Cluster, new_signing_key, new_system_identifier
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.cluster_identity import identifier_at, is_at_home, record_home
 from replctl.catalog.home_directory import CATALOG
+from replctl.catalog.initdb import new_signing_key, new_system_identifier
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import Subscription, list_subscriptions, update_subscription

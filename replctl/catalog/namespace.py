@@ -13,7 +13,7 @@ from typing import Any
 from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges, privileges_of
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import Relation, find_relation_oid, get_relation
 from replctl.catalog.pg_domain import get_domain

@@ -18,8 +18,9 @@ from sqlalchemy import Connection, update
 
 from replctl.catalog import schema_table, state_schema
 from replctl.catalog.auto_conf import AUTO_CONF, configured_value, read_auto_conf, write_auto_conf
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_control import check_connectable, check_recovers
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,

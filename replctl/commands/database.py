@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog import schema, schema_table
-from replctl.catalog.cluster import initial_comments, initial_schemas
+from replctl.catalog.initdb import initial_comments, initial_schemas
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_database import find_database, is_template
 from replctl.catalog.pg_db_role_setting import delete_settings_of_database

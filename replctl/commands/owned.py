@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from replctl.catalog import schema_table
 from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, with_owner, without_role
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import Role, delete_membership
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_default_acl import EVERYWHERE, OBJECT_TYPES

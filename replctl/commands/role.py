@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.aclchk import Privileges, privileges_of
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import (
     DATABASE_OWNER,
     Membership,

@@ -5,7 +5,7 @@ the session (namespace.c).
 from __future__ import annotations
 
 from replctl.catalog.acl import Privilege
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_namespace import find_schema, insert_temporary_schema, temporary_schemas
 from replctl.catalog.pg_replication_slots import is_owner_alive
 from replctl.commands.ddl import Ddl, carry_out

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
+from replctl.catalog.initdb import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.pg_class import (
     KeyDetail,
     load_relations,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, schema
 from replctl.catalog.acl import decode_acl
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_description import get_comment
 from replctl.psql.described import (
     RELATION_TYPES,

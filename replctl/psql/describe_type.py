@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from replctl.catalog import schema
 from replctl.catalog.acl import Acl, decode_acl
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_domain import Domain, get_domain

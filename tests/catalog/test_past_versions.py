@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from replctl.catalog.cluster import POSTGRES_DATABASE, Cluster
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.initdb import POSTGRES_DATABASE
 from replctl.catalog.pg_wal import CHANGE, NONE, enter, version_at
 from replctl.catalog.transaction import begin_transaction, commit_transaction
 from replctl.catalog.vacuum_horizon import Horizon, trim

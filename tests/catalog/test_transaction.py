@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import event, select
 
 from replctl.catalog import schema
-from replctl.catalog.cluster import POSTGRES_DATABASE, Cluster
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.initdb import POSTGRES_DATABASE
 from replctl.catalog.transaction import Catalog
 from replctl.execute import execute
 from replctl.session import Session
