@@ -226,7 +226,7 @@ class Launcher:
 
     def _let_go(self, subscription: Subscription, *, stays: bool) -> None:
         del self._held[subscription.oid]
-        if self._session.cluster.is_replaced:  # the current catalog does not know it
+        if not self._session.cluster.is_in_place:  # the current catalog does not know it
             return
         release_worker(self._session.cluster, subscription.oid, stays=stays)
         assert subscription.slot_name is not None

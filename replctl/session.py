@@ -360,7 +360,7 @@ class Session:
         """End the session, and drop its temporary objects."""
         while self.at_end:
             self.at_end.pop()()
-        if not self.cluster.is_replaced:
+        if self.cluster.is_in_place:
             self.drop_temporary_slots()
             if self.origin is not None:
                 with self.cluster.begin(write=True) as connection:

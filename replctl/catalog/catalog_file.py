@@ -24,7 +24,12 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, exc, in
 from replctl.catalog import state_schema
 from replctl.catalog.commit_digest import LogPosition, broken_link, is_in_log, random_of
 from replctl.catalog.home_directory import CATALOG, WAL_HEADER
-from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
+from replctl.errors import (
+    CannotConnectNow,
+    FileAccessDenied,
+    IoError,
+    ObjectNotInPrerequisiteState,
+)
 from replctl.own_command import own_command
 from replctl.record import dataclass
 
@@ -48,7 +53,11 @@ class CatalogFiles:
 
     @staticmethod
     def at(home: Path) -> CatalogFiles:
-        """Return the files that are in a home directory now."""
+        """Return the files that are in a home directory now.
+
+        Raises:
+            IoError: the files cannot be examined.
+        """
         return CatalogFiles(*(_identity(home / name) for name in (CATALOG, _WAL, _SHM)))
 
     def note(self, path: Path) -> None:
@@ -71,6 +80,9 @@ def is_replaced(home: Path, opened: CatalogFiles) -> bool:
     """Return whether the catalog in a home is no longer the one that a process has open.
 
     SQLite itself keeps all three files while a process has the catalog open.
+
+    Raises:
+        IoError: the files cannot be examined.
     """
     now = CatalogFiles.at(home)
     return any(
@@ -302,6 +314,9 @@ def _has_frames(path: Path) -> bool:
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
-    except FileNotFoundError:  # SQLite creates -wal and -shm at the first use
+    except (FileNotFoundError, NotADirectoryError):  # SQLite creates -wal and -shm at first use
         return None
+    except OSError as error:  # such as a network file system that does not respond
+        kind = FileAccessDenied if isinstance(error, PermissionError) else IoError
+        raise kind(f'could not stat file "{path}": {error.strerror}') from error
     return found.st_dev, found.st_ino

@@ -7,7 +7,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -155,15 +155,16 @@ class Cluster:
         for cluster in self.others.values():
             cluster.close()
         self._lasting_connection.close()  # the pool gets the connection back
-        if self.is_replaced:
-            abandon(self.engine)
-        else:
+        if self.is_in_place:
             self.engine.dispose()
+        else:
+            abandon(self.engine)
         self._locks.close()
         folder = self.path / "lock"
-        (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
-        for mark in folder.glob(f"connection.{self.backend}.*"):  # marks of unclosed sessions
-            mark.unlink(missing_ok=True)
+        with suppress(OSError):  # without their process, these files have no effect
+            (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
+            for mark in folder.glob(f"connection.{self.backend}.*"):  # marks of unclosed sessions
+                mark.unlink(missing_ok=True)
 
     # -- transactions
 
@@ -232,8 +233,20 @@ class Cluster:
 
     @property
     def is_replaced(self) -> bool:
-        """Return whether the open catalog.db was replaced by another file."""
+        """Return whether the open catalog.db was replaced by another file.
+
+        Raises:
+            IoError: the files in the home cannot be examined now.
+        """
         return self._is_overwritten or is_replaced(self.path, self._files)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Return whether the open catalog.db is still in the home; False if that is unknown."""
+        try:
+            return not self.is_replaced
+        except IoError:  # whoever closes the cluster does not write then
+            return False
 
     def check_file(self) -> None:
         """Check that no other program has replaced catalog.db, or has restored an earlier state of
@@ -241,6 +254,7 @@ class Cluster:
 
         Raises:
             CannotConnectNow: another program has replaced or restored the file (57P03).
+            IoError: the file cannot be examined now.
         """
         known = self._stored_lsn
         self._is_overwritten |= known is not None and is_overwritten(self.path, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -44,7 +45,8 @@ class Login:
     def end(self) -> None:
         """Stop counting the connection."""
         if self.mark is not None:
-            self.mark.unlink(missing_ok=True)
+            with suppress(OSError):  # a mark without its process does not count
+                self.mark.unlink(missing_ok=True)
 
 
 def log_in(

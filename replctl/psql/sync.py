@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from replctl.errors import PostgresError
+from replctl.errors import IoError, PostgresError
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.stop_signals import StopSignals
@@ -15,6 +15,7 @@ from replctl.psql.variables import PsqlError
 
 if TYPE_CHECKING:
     from replctl.apply_worker import Applied
+    from replctl.catalog.cluster import Cluster
     from replctl.catalog.pg_subscription import Subscription
     from replctl.launcher import SyncFailure
     from replctl.psql.metrics import Metrics
@@ -95,10 +96,18 @@ def watch_subscriptions(
                     report_failures(settings, failures)
                     if metrics is not None:
                         metrics.failed(failures)
-            if not succeeded and session.cluster.is_replaced:
+            if not succeeded and _is_replaced(session.cluster):
                 return False
             signals.sleep(interval)
     return True
+
+
+def _is_replaced(cluster: Cluster) -> bool:
+    """Return whether a cluster's catalog was replaced; False if the home does not respond now."""
+    try:
+        return cluster.is_replaced
+    except IoError:  # the next round reports it
+        return False
 
 
 def _watch(
