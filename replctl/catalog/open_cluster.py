@@ -61,6 +61,7 @@ def other_cluster(cluster: Cluster, path: Path) -> Cluster:
     other processes see this process as alive there.
 
     Raises:
+        UndefinedFile: there is no cluster (58P01).
         IoError, ObjectNotInPrerequisiteState, DataCorrupted: see `open_cluster`.
     """
     resolved = path.resolve()
@@ -68,9 +69,10 @@ def other_cluster(cluster: Cluster, path: Path) -> Cluster:
         return cluster
     with cluster.opening_other:  # the other cluster's lock does not exclude threads of one process
         known = cluster.others.get(resolved)
-        if known is not None and known.is_replaced:  # somebody has created or restored it again
-            known.close()
-            del cluster.others[resolved]
-        if resolved not in cluster.others:
-            cluster.others[resolved] = open_cluster(path)
+        # A cluster that could only be read may be writable now.  A replaced one was created or
+        # restored again.
+        if known is None or known.refusal is not None or known.is_replaced:
+            cluster.others[resolved] = open_cluster(path, is_made=False)
+            if known is not None:
+                known.close()
         return cluster.others[resolved]

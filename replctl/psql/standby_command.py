@@ -78,9 +78,12 @@ def _watch(standby: Cluster, interval: float, signals: StopSignals) -> None:
 
     Raises:
         CannotConnectNow, ObjectNotInPrerequisiteState: the primary is gone.
+        IoError, DiskFull: the standby's own home cannot be written.
     """
     from replctl.catalog.standby import attached
 
+    if standby.refusal is not None:  # unlike the primary, it is opened only once
+        raise standby.refusal
     said: list[str] = []
     while not signals.has_come:
         try:

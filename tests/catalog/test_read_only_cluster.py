@@ -3,13 +3,18 @@ file system."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fix_psql import Psql
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.open_cluster import open_cluster, other_cluster
 from replctl.catalog.read_only_cluster import ReadOnlyCluster
 from replctl.errors import FileAccessDenied, ObjectNotInPrerequisiteState
+from replctl.psql.stop_signals import StopSignals
 from replctl.session import Session
 
 _REFUSAL = FileAccessDenied('could not use directory "x": Permission denied')
@@ -41,3 +46,44 @@ def test_a_catalog_that_was_never_complete_cannot_be_read(tmp_path: Path) -> Non
     (tmp_path / "catalog.db").touch()
     with pytest.raises(FileAccessDenied):
         ReadOnlyCluster(tmp_path, _REFUSAL)
+
+
+@contextmanager
+def _unwritable(home: Path) -> Iterator[None]:
+    """Let nobody open a home for writing, not even root."""
+    lock = home / "cluster.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    yield
+    lock.rmdir()
+
+
+def test_another_cluster_is_written_as_soon_as_that_is_possible(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A watch opens the home of its publisher while that home cannot be written."""
+    open_cluster(tmp_path / "other").close()
+    with _unwritable(tmp_path / "other"):
+        assert other_cluster(cluster, tmp_path / "other").refusal is not None
+    other = other_cluster(cluster, tmp_path / "other")
+    with other.begin(write=True):
+        pass
+    assert other_cluster(cluster, tmp_path / "other") is other
+
+
+def test_a_standby_that_cannot_be_written_does_not_watch(
+    psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its home is opened only once, so the watch would not notice that the home is writable."""
+
+    def sleep(signals: StopSignals, _seconds: float) -> None:
+        signals.has_come = True
+
+    monkeypatch.setattr(StopSignals, "sleep", sleep)
+    home = tmp_path / "standby"
+    created = psql("standby", "create", "--primary", str(tmp_path / "home"), "--home", str(home))
+    assert created.exit_code == 0
+    with _unwritable(home):
+        outcome = psql("standby", "sync", "--watch", "--home", str(home))
+    assert outcome.exit_code == 1
+    assert outcome.stderr.startswith(f'ERROR:  could not use directory "{home}": ')
