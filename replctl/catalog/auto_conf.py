@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from replctl.errors import IoError
+from replctl.errors import InvalidParameterValue, IoError
 from replctl.private_file import open_private
 from replctl.types.guc import settings
 
@@ -29,7 +29,7 @@ def read_auto_conf(cluster_path: Path) -> dict[str, str]:
     """
     path = cluster_path / AUTO_CONF
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_bytes().decode("utf-8").split("\n")  # values may contain "\r"
     except FileNotFoundError:  # the first ALTER SYSTEM creates it
         return {}
     except OSError as error:
@@ -52,12 +52,25 @@ def configured_value(cluster_path: Path, name: str) -> str:
     return read_auto_conf(cluster_path).get(name, settings()[name].boot_value)
 
 
+def check_has_one_line(value: str) -> None:
+    """Check that a value fits into the file, in which a setting is a line.
+
+    Raises:
+        InvalidParameterValue: the value contains a newline (22023).
+    """
+    if "\n" in value:
+        raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
+
+
 def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
     """Replace the file atomically.  After a crash it has either the old or the new settings.
 
     Raises:
+        InvalidParameterValue: a value contains a newline.
         IoError: the file cannot be written.
     """
+    for value in values.values():
+        check_has_one_line(value)
     path = cluster_path / AUTO_CONF
     lines = [f"{name} = '{_escaped(value)}'\n" for name, value in values.items()]
     temporary = path.with_suffix(".conf.tmp")

@@ -17,7 +17,13 @@ from typing import Any
 from sqlalchemy import Connection, update
 
 from replctl.catalog import schema_table, state_schema
-from replctl.catalog.auto_conf import AUTO_CONF, configured_value, read_auto_conf, write_auto_conf
+from replctl.catalog.auto_conf import (
+    AUTO_CONF,
+    check_has_one_line,
+    configured_value,
+    read_auto_conf,
+    write_auto_conf,
+)
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
@@ -71,9 +77,12 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
         FeatureNotSupported: the primary is a standby itself.
         IoError: the directory is not empty, or cannot be created.
         InvalidName, ObjectNotInPrerequisiteState: the slot cannot be created.
+        InvalidParameterValue: the path of the primary contains a newline.
     """
     validate_slot_name(slot_name)
     primary_home, home = primary_home.resolve(), home.resolve()
+    conninfo = f"host={quote_value(str(primary_home))}"
+    check_has_one_line(conninfo)
     if home.exists() and not all(_is_unfinished(path) for path in home.iterdir()):
         raise IoError(f'directory "{home}" exists but is not empty')
     with open_existing(primary_home) as primary:
@@ -90,7 +99,7 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
             home,
             {
                 **read_auto_conf(primary.path),
-                "primary_conninfo": f"host={quote_value(str(primary.path))}",
+                "primary_conninfo": conninfo,
                 "primary_slot_name": slot_name,
                 "hot_standby_feedback": "on",
                 "sync_replication_slots": "on",

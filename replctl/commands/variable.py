@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
+from replctl.catalog.auto_conf import check_has_one_line, read_auto_conf, write_auto_conf
 from replctl.commands import transaction_statement
 from replctl.errors import (
     CantChangeRuntimeParam,
@@ -130,8 +130,7 @@ def _configurable(name: str) -> Setting:
 def _configured(session: Session, setting: Setting, values: tuple[str, ...]) -> str:
     given = joined(setting, values)
     value = read_stored_value(setting, given, session.on_notice)
-    if "\n" in given:
-        raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
+    check_has_one_line(given)
     return value
 
 

@@ -6,6 +6,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from golden_script import answer_of
@@ -14,6 +15,7 @@ from server_answers import database
 from replctl.catalog.auto_conf import write_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.standby import create_standby
 from replctl.catalog.worker import (
     Walsender,
     claim_walsender,
@@ -66,6 +68,31 @@ def test_alter_system_is_for_those_who_connect_later(cluster: Cluster) -> None:
     assert shown(connect(cluster), "max_slot_wal_keep_size") == "-1"
     answer_of(second, "alter system reset all")
     assert shown(connect(cluster), "max_replication_slots") == "10"
+
+
+@pytest.mark.parametrize("character", ["\r", "\r\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_configured_value_may_contain_other_line_ends(cluster: Cluster, character: str) -> None:
+    value = f"a{character}b{character}"
+    for name in ("my.x", "primary_conninfo", "search_path"):
+        statement = f"alter system set {name} = '{value}'"
+        assert answer_of(connect(cluster), statement) == ("ALTER SYSTEM",)
+    assert connect(cluster).setting("my.x") == value
+    assert connect(cluster).search_path == (value,)
+    write_auto_conf(cluster.path, {})
+    assert connect(cluster).setting("search_path") == '"$user", public'
+
+
+def test_a_configured_value_has_no_newline(cluster: Cluster, tmp_path: Path) -> None:
+    message = "parameter value for ALTER SYSTEM must not contain a newline"
+    answer = answer_of(connect(cluster), r"alter system set my.x = E'a\nb'")
+    assert answer == (f"ERROR 22023: {message}",)
+    with pytest.raises(InvalidParameterValue, match=message):
+        write_auto_conf(cluster.path, {"my.x": "a\nb"})
+    primary = tmp_path / "two\nlines"
+    open_cluster(primary).close()
+    with pytest.raises(InvalidParameterValue, match=message):
+        create_standby(primary, tmp_path / "standby", "standby1")
+    assert not (tmp_path / "standby").exists()
 
 
 def test_a_reset_goes_back_to_the_configuration(cluster: Cluster) -> None:
