@@ -75,7 +75,11 @@ def _lock(path: Path, mode: int) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the exclusive lock of a file; False without the file."""
+    """Return whether a process holds the exclusive lock of a file; False without the file.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
     try:
         with path.open() as file:
             # Shared: two processes that check at the same time must not see each other as the
@@ -83,6 +87,14 @@ def is_locked(path: Path) -> bool:
             return not _can_share(file)
     except FileNotFoundError:  # a holder would keep the file
         return False
+
+
+def may_be_locked(path: Path) -> bool:
+    """Return the result of `is_locked`; True if another user's file may not be opened."""
+    try:
+        return is_locked(path)
+    except PermissionError:  # a process of root may hold it
+        return True
 
 
 def _can_share(file: IO[str]) -> bool:

@@ -56,7 +56,7 @@ from replctl.errors import (
     PostgresError,
     UndefinedFile,
 )
-from replctl.file_lock import LockTimeout, help_with, holder, is_locked, is_stopped, locked
+from replctl.file_lock import LockTimeout, help_with, holder, is_stopped, locked, may_be_locked
 from replctl.memory_limit import lift_memory_limit
 from replctl.own_command import default_home
 from replctl.types.character import invalid_bytes
@@ -358,16 +358,19 @@ class Cluster:
         """Return whether the process named `backend` still runs."""
         if backend == self.backend:
             return True
-        path = self.path / "lock" / f"backend-{backend}.lock"
-        if is_locked(path):
-            return True
-        path.unlink(missing_ok=True)
+        path = self._lock_file(f"backend-{backend}")
+        try:
+            if may_be_locked(path):
+                return True
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise refusal_of(self.path / "lock", error) from error
         return False
 
     def _users(self) -> list[Path]:
         """Return the lock files of other live processes that have the cluster open."""
         found = (self.path / "lock").glob("backend-*.lock")
-        return [path for path in found if is_locked(path)]
+        return [path for path in found if may_be_locked(path)]
 
     def _check_identity(self, control: ControlData) -> None:
         path = self.path.resolve()

@@ -146,9 +146,20 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
     elif reason.errno in _DENIED:
         kind = FileAccessDenied
     return kind(
-        f'could not use directory "{path}": {reason.strerror}',
+        f"could not {_use_of(path, reason)}: {reason.strerror}",
         hint="Until this is corrected, only status and queries of catalogs work.",
     )
+
+
+def _use_of(path: Path, reason: OSError) -> str:
+    """Return what has failed: the use of the home, or of a file in it that another user has made,
+    for example with sudo.
+    """
+    file = reason.filename
+    is_of_disk = reason.errno in (*_FULL, errno.EROFS)
+    if is_of_disk or file is None or Path(file) == path or not os.path.lexists(file):
+        return f'use directory "{path}"'
+    return f'use directory "{file}"' if os.path.isdir(file) else f'access file "{file}"'
 
 
 def _why_not_writable(path: Path) -> OSError | None:

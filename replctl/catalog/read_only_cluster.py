@@ -27,7 +27,7 @@ from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.server_log import ServerLog
 from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
-from replctl.file_lock import is_locked
+from replctl.file_lock import may_be_locked
 
 _COPIES = 3
 
@@ -83,12 +83,7 @@ class ReadOnlyCluster(Cluster):
 
     def is_alive(self, backend: str) -> bool:
         """Return the result of Cluster.is_alive, but do not remove locks of dead processes."""
-        try:
-            return backend == self.backend or is_locked(
-                self.path / "lock" / f"backend-{backend}.lock"
-            )
-        except PermissionError:  # a process of another user
-            return True
+        return backend == self.backend or may_be_locked(self._lock_file(f"backend-{backend}"))
 
     def close(self) -> None:
         """Close the catalog."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
-from replctl.errors import ConnectionFailure, PostgresError
+from replctl.errors import ConnectionFailure, FileAccessDenied, IoError, PostgresError
 from replctl.file_lock import LockTimeout, help_with, is_locked, locked
 from replctl.own_command import own_command
 from replctl.private_file import open_private
@@ -120,12 +120,35 @@ class Server:
         return answers(self.port)
 
 
+@contextmanager
+def _naming_file() -> Iterator[None]:
+    """Translate an error of the operating system to one that names the file.
+
+    Raises:
+        FileAccessDenied: another user has made the file, for example with sudo.
+        IoError: the file cannot be used for another reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise
+        kind = FileAccessDenied if isinstance(error, PermissionError) else IoError
+        raise kind(f'could not access file "{error.filename}": {error.strerror}') from error
+
+
+@_naming_file()
 def find_server(cluster: Path) -> Server | None:
-    """Return the running server of a cluster; None if there is none."""
+    """Return the running server of a cluster; None if there is none.
+
+    Raises:
+        FileAccessDenied, IoError: the server's files cannot be used.
+    """
     folder = _Folder(cluster)
     return folder.read() if folder.is_locked() else None
 
 
+@_naming_file()
 def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     """Start the server of a cluster unless it already runs.  If several processes call this at the
     same time, only one starts a server.
@@ -136,6 +159,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     Raises:
         ObjectNotInPrerequisiteState: there is no Java, or there are no jars.
         ConnectionFailure: the server has ended, or has not answered in time.
+        FileAccessDenied, IoError: the server's files cannot be used.
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
@@ -196,11 +220,13 @@ def detach(process: subprocess.Popen[bytes]) -> None:
     process.returncode = 0
 
 
+@_naming_file()
 def stop_server(cluster: Path) -> Server | None:
     """Stop the server of a cluster, even if it is in use.  Return it; None if there is none.
 
     Raises:
         ConnectionFailure: the server has been killed, but does not end.
+        FileAccessDenied, IoError: the server's files cannot be used.
     """
     folder = _Folder(cluster)
     server = find_server(cluster)
@@ -222,12 +248,14 @@ def stop_server(cluster: Path) -> Server | None:
     return server
 
 
+@_naming_file()
 def attach_server(cluster: Path) -> Server | None:
     """Return the server of a cluster, and use it until this process ends: until then the server is
     not idle.  Return None if there is no server.
 
     Raises:
         ConnectionFailure: the last server has died.
+        FileAccessDenied, IoError: the server's files cannot be used.
     """
     folder = _Folder(cluster)
     if not folder.description.exists():

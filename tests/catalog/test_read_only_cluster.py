@@ -86,4 +86,4 @@ def test_a_standby_that_cannot_be_written_does_not_watch(
     with _unwritable(home):
         outcome = psql("standby", "sync", "--watch", "--home", str(home))
     assert outcome.exit_code == 1
-    assert outcome.stderr.startswith(f'ERROR:  could not use directory "{home}": ')
+    assert outcome.stderr.startswith(f'ERROR:  could not use directory "{home}/cluster.lock": ')

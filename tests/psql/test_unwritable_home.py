@@ -188,6 +188,37 @@ def test_a_home_that_may_not_be_entered_is_named(home: Home) -> None:
     other.stop()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes files that the user cannot open")
+def test_files_that_root_has_left_are_named(place: Path) -> None:
+    """A command with sudo was killed."""
+    user = pwd.getpwnam("nobody")
+    os.chown(place, user.pw_uid, user.pw_gid)
+    other = Home(place / "home", "-all")
+    statement = ("-X", "-q", "-c", "CREATE SCHEMA s; DROP SCHEMA s")
+    assert other.run(*statement).returncode == 0
+    (other.path / "spark").mkdir(exist_ok=True)
+    os.chown(other.path / "spark", user.pw_uid, user.pw_gid)
+
+    def leave(name: str) -> str:
+        (other.path / name).touch(mode=0o600)
+        return f'could not access file "{other.path / name}": Permission denied'
+
+    leave("lock/backend-99-abc.lock")
+    assert other.run(*statement) == Answer(0, "", "")
+    for name in ("spark/server.lock", "spark/start.lock"):
+        message = leave(name)
+        for command in ("status", "stop") if "server" in name else ("start",):
+            done = other.run("spark", command)
+            assert (done.returncode, done.stderr) == (1, f"ERROR:  {message}\n")
+        (other.path / name).unlink()
+    (other.path / "cluster.lock").unlink()
+    message = leave("cluster.lock")
+    done = other.run(*statement)
+    assert done.returncode == 1
+    assert message in done.stderr
+    other.stop()
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """Yield a small file system."""
