@@ -59,7 +59,8 @@ def bootstrap(connection: Connection, home: Path) -> None:
 
 def new_system_identifier() -> int:
     """Return a new unique number for a cluster."""
-    return (int(time.time()) << 32) | secrets.randbits(31)
+    seconds = int(time.time()) & 0x7FFFFFFF  # SQLite's integers are signed
+    return (seconds << 32) | secrets.randbits(31)
 
 
 def new_signing_key() -> str:

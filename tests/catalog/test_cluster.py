@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
+from replctl.catalog.pg_control import read_control
 from replctl.errors import (
     DataCorrupted,
     IoError,
@@ -218,6 +220,18 @@ def test_the_database_in_another_program_s_log_is_no_catalog(tmp_path: Path) -> 
                 open_cluster(tmp_path, is_made=is_made)
         rows = connection.execute("SELECT name FROM sqlite_master").fetchall()
     assert rows == [("pages",)]
+
+
+@pytest.mark.parametrize("year", [2038, 2039, 2107, 2500])
+def test_a_cluster_is_made_in_any_year(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
+) -> None:
+    now = datetime(year, 2, 1, tzinfo=UTC).timestamp()
+    monkeypatch.setattr("replctl.catalog.initdb.time.time", lambda: now)
+    with closing(open_cluster(tmp_path)) as cluster:
+        assert 0 < cluster.system_identifier < 2**63
+        with cluster.begin(write=False) as connection:
+            assert read_control(connection).system_identifier == cluster.system_identifier
 
 
 def test_only_a_directory_that_was_made_is_new(tmp_path: Path) -> None:
