@@ -100,7 +100,8 @@ class Cluster:
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda timeout: self.lock("log", timeout))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        with self._opening():  # two programs must not create or upgrade the catalog at once
+        # Two programs must not create or upgrade the catalog at once, and none may sweep a new lock
+        with self._opening():
             check_wal(path, self._users())
             self._prepare_catalog(is_made=is_made)
             with self.engine.begin() as connection:
@@ -109,9 +110,9 @@ class Cluster:
             if is_checked:
                 self._check_identity(control)
             self._notice_promotion(control, standbys)
-        (path / "lock").mkdir(mode=0o700, exist_ok=True)
-        # By this lock, other processes know that this one still runs (is_alive)
-        self._locks.enter_context(self.lock(f"backend-{self.backend}"))
+            (path / "lock").mkdir(mode=0o700, exist_ok=True)
+            # By this lock, other processes know that this one still runs (is_alive)
+            self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
             control = read_control(connection)
         # An interrupted statement closes its connection, and the last one that is closed removes
@@ -368,9 +369,21 @@ class Cluster:
         return False
 
     def _users(self) -> list[Path]:
-        """Return the lock files of other live processes that have the cluster open."""
-        found = (self.path / "lock").glob("backend-*.lock")
-        return [path for path in found if may_be_locked(path)]
+        """Return the lock files of other live processes that have the cluster open.  Remove the
+        files of dead processes.
+        """
+        folder = self.path / "lock"
+        users = []
+        for path in folder.glob("backend-*.lock"):
+            if may_be_locked(path):
+                users.append(path)
+            else:
+                path.unlink(missing_ok=True)
+        alive = {path.stem.removeprefix("backend-") for path in users}
+        for mark in folder.glob("connection.*"):  # see login.py
+            if mark.name.split(".")[1] not in alive:
+                mark.unlink(missing_ok=True)
+        return users
 
     def _check_identity(self, control: ControlData) -> None:
         path = self.path.resolve()

@@ -222,6 +222,26 @@ def test_the_database_in_another_program_s_log_is_no_catalog(tmp_path: Path) -> 
     assert rows == [("pages",)]
 
 
+def test_files_of_dead_processes_are_removed(cluster: Cluster) -> None:
+    session = Session.connect(cluster, "postgres", "postgres")
+    code = (
+        "import os, sys; from replctl.catalog.open_cluster import open_cluster;"
+        " from replctl.session import Session;"
+        " Session.connect(open_cluster(sys.argv[1]), 'postgres', 'postgres');"
+        " os.kill(os.getpid(), 15)"
+    )
+    folder = cluster.path / "lock"
+    own = {path.name for path in folder.iterdir()}
+    assert {name.partition(cluster.backend)[0] for name in own} >= {"backend-", "connection."}
+    subprocess.run([sys.executable, "-c", code, str(cluster.path)], check=False)
+    (folder / "connection.99-gone.1.10").touch()  # its lock file is removed already
+    assert len(list(folder.iterdir())) == len(own) + 3
+    with closing(open_cluster(cluster.path)) as other:
+        assert other.is_alive(cluster.backend)
+    assert {path.name for path in folder.iterdir()} == own
+    session.close()
+
+
 @pytest.mark.parametrize("year", [2038, 2039, 2107, 2500])
 def test_a_cluster_is_made_in_any_year(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
