@@ -246,7 +246,7 @@ class Cluster:
         """Return whether the open catalog.db is still in the home; False if that is unknown."""
         try:
             return not self.is_replaced
-        except IoError:  # whoever closes the cluster does not write then
+        except IoError:  # the caller then closes the cluster without a write
             return False
 
     def check_file(self) -> None:

@@ -41,7 +41,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
     with standby.begin(write=False) as connection:
         check_recovers(connection)
     with open_primary(standby) as primary:
-        with reading_primary(standby, primary.path):  # a primary with a fork goes on
+        with reading_primary(standby, primary.path):  # do not stop a primary that forked
             pass
         _replace(primary, standby.path)
         injection_point("promotion.after-replacement")
