@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, exc, inspect, select
+from sqlalchemy import Connection, Engine, exc, inspect, select
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.catalog_engine import catalog_engine
@@ -450,7 +450,7 @@ class Cluster:
             else:
                 self.upgraded_from = revision
         if revision is None:
-            self._write_back()
+            _write_back(self.engine, self.path)
 
     def _check_is_empty(self, tables: Sequence[str], *, is_made: bool) -> None:
         """Check that a cluster may be created in this directory.
@@ -469,15 +469,21 @@ class Cluster:
             raise holds_other_files(self.path)
         check_holds_nothing_else(self.path)
 
-    def _write_back(self) -> None:
-        """Write the new catalog from the -wal into catalog.db.  Thus catalog.db without the -wal
-        still is this cluster, and not a new one.
-        """
-        connection = self.engine.raw_connection()
-        try:
-            connection.cursor().execute("PRAGMA wal_checkpoint").fetchall()
-        finally:
-            connection.close()
+
+def _write_back(engine: Engine, home: Path) -> None:
+    """Write a new catalog from the -wal into catalog.db.  Thus catalog.db without the -wal still is
+    the catalog of this cluster.
+
+    Raises:
+        IoError: the file cannot be written.  The catalog is complete with the -wal.
+    """
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute("PRAGMA wal_checkpoint").fetchall()
+    except sqlite3.Error as error:
+        raise IoError(f'could not write the catalog in "{home}"', detail=f"{error}.") from error
+    finally:
+        connection.close()
 
 
 def _homes_of_standbys(connection: Connection) -> Sequence[str]:
