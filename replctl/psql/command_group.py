@@ -105,6 +105,12 @@ def _command_first(argv: Sequence[str]) -> list[str]:
     return [*argv[count : count + 1], *argv[:count], *argv[count + 1 :]]
 
 
+def raise_broken_pipe(error: SystemExit) -> None:
+    """Raise BrokenPipeError if typer exits because of it: the exit code is that of SIGPIPE."""
+    if isinstance(error.__context__, BrokenPipeError):
+        raise error.__context__
+
+
 def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages: Messages) -> int:
     """Run `replctl NAME` with some arguments, and return the exit code.  For wrong arguments or
     errors this is FAILURE, unless the command has its own exit code.
@@ -112,6 +118,7 @@ def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages
     try:
         app(_command_first(argv), prog_name=f"replctl {name}")
     except SystemExit as error:  # of typer, also after --help
+        raise_broken_pipe(error)
         return ExitCode.FAILURE if error.code == 2 else int(error.code or 0)
     except NotConnected as failure:  # psql's exit code for this
         messages.report(failure.error)

@@ -12,3 +12,4 @@ class ExitCode(IntEnum):
     FAILURE = 1  # internal error
     BAD_CONNECTION = 2
     USER = 3  # a script failed, and ON_ERROR_STOP is set
+    BROKEN_PIPE = 141  # a shell's code for a process that SIGPIPE killed, as it kills psql

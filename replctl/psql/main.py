@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -23,6 +23,7 @@ from replctl.psql.reporting import reporting_errors
 from replctl.psql.send_query import run_silently
 from replctl.psql.variables import PsqlError, Variables
 from replctl.recursion_limit import raise_recursion_limit
+from replctl.standard_streams import discard, drop_unwritten, outlasting_readers, write_stderr
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
@@ -44,14 +45,15 @@ def run(argv: list[str]) -> int:
     except KeyboardInterrupt:  # no traceback for Ctrl-C
         return ExitCode.USER
     except BrokenPipeError:  # the reader of our output has exited (`| head`)
-        code = ExitCode.SUCCESS
+        code = ExitCode.BROKEN_PIPE
     except OSError as error:  # a full disk is not our bug
         if error.errno != errno.ENOSPC:
             raise
-        print(f"replctl: error: could not write: {error.strerror}", file=sys.stderr)
+        write_stderr(f"replctl: error: could not write: {error.strerror}")
         code = ExitCode.FAILURE
-    # Discard the rest of the output at exit
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Python must not fail at exit when it writes the rest of the output
+    discard(sys.stdout.fileno())
+    drop_unwritten(sys.stderr)
     return code
 
 
@@ -104,14 +106,15 @@ def _subcommand(name: str, argv: list[str], variables: Variables, messages: Mess
     if isinstance(parsed, int):
         return parsed
     settings = _settings(parsed.options, variables, messages, makes_clusters=False)
-    try:
-        if not _connect(settings, parsed.options):
-            return ExitCode.BAD_CONNECTION
-        with reporting_errors(settings, None):
-            return run_subcommand(settings, parsed)
-        return ExitCode.FAILURE
-    finally:
-        _close(settings)
+    with outlasting_readers() if parsed.options.keeps_running else nullcontext():
+        try:
+            if not _connect(settings, parsed.options):
+                return ExitCode.BAD_CONNECTION
+            with reporting_errors(settings, None):
+                return run_subcommand(settings, parsed)
+            return ExitCode.FAILURE
+        finally:
+            _close(settings)
 
 
 def _settings(

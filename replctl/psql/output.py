@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TextIO
 
 from replctl.psql.variables import PsqlError
+from replctl.standard_streams import drop_unwritten, outlasting
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def writing(failure: str) -> Iterator[None]:
         failure: the beginning of the error message.  The reason follows it.
 
     Raises:
-        BrokenPipeError: the program that reads the output has exited.
+        BrokenPipeError: the reader of stdout has exited.
         PsqlError: writing failed, for example because a disk is full.
     """
     try:
@@ -28,24 +29,8 @@ def writing(failure: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        drop_unwritten()
+        drop_unwritten(sys.stdout)
         raise PsqlError(f"{failure}: {error.strerror}") from error
-
-
-def drop_unwritten() -> None:
-    """Discard the buffer of stdout if it cannot be written.  The failure is already reported, and
-    Python must not try to write it at exit.
-    """
-    try:
-        sys.stdout.flush()
-    except OSError:  # nobody reads the rest, such as after `| head`
-        place = sys.stdout.fileno()
-        kept, nowhere = os.dup(place), os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, place)
-        sys.stdout.flush()
-        os.dup2(kept, place)
-        os.close(kept)
-        os.close(nowhere)
 
 
 class Output:
@@ -60,16 +45,16 @@ class Output:
 
     def __init__(self, target: str | None = None) -> None:
         self._target = target
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._file: TextIO | None = None
         if target is None:
             return
         if target.startswith("|"):
             sys.stdout.flush()
-            self._process = subprocess.Popen(
-                target[1:], shell=True, stdin=subprocess.PIPE, encoding="utf-8",
-                errors="surrogateescape",
-            )  # fmt: skip
+            read_end, write_end = os.pipe()
+            self._process = subprocess.Popen(target[1:], shell=True, stdin=read_end)
+            os.close(read_end)
+            self._file = outlasting(write_end)  # psql ignores SIGPIPE while a program gets results
             return
         with writing(target):
             self._file = open(  # noqa: SIM115 - it stays open until close()
@@ -78,17 +63,12 @@ class Output:
 
     @property
     def is_stdout(self) -> bool:
-        return self._file is None and self._process is None
+        return self._file is None
 
     @property
     def stream(self) -> TextIO:
         """Return the stream to write to."""
-        if self._file is not None:
-            return self._file
-        if self._process is not None:
-            assert self._process.stdin is not None
-            return self._process.stdin  # type: ignore[return-value]
-        return sys.stdout
+        return sys.stdout if self._file is None else self._file
 
     def close(self) -> int | None:
         """Finish writing, and wait for the program.
@@ -102,9 +82,4 @@ class Output:
         if self._file is not None:
             with writing(str(self._target)):
                 self._file.close()
-        if self._process is None:
-            return None
-        with suppress(BrokenPipeError):  # the program has read enough
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-        return self._process.wait()
+        return None if self._process is None else self._process.wait()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from replctl.errors import DiskFull, InternalError, PostgresError, QueryCanceled
-from replctl.psql.output import drop_unwritten
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.terminal import is_dumb
 from replctl.psql.variables import PsqlError
+from replctl.standard_streams import drop_unwritten
 
 
 @contextmanager
@@ -70,7 +71,7 @@ def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -
 
 def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        drop_unwritten()
+        drop_unwritten(sys.stdout)
         file = f' to file "{error.filename}"' if error.filename else ""
         return DiskFull(f"could not write{file}: {error.strerror}")
     assert settings.session is not None

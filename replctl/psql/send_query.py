@@ -234,8 +234,6 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
     usual, settings.output = settings.output, output
     try:
         return _print_result(settings, result, delivery)
-    except BrokenPipeError:  # the program has read enough
-        return True
     finally:
         settings.output = usual
         _close(settings, output)

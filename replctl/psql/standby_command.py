@@ -20,6 +20,7 @@ from replctl.psql.command_group import (
 from replctl.psql.messages import Messages
 from replctl.psql.stop_signals import StopSignals
 from replctl.psql.variables import Variables
+from replctl.standard_streams import outlasting_readers
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
@@ -64,7 +65,7 @@ def _sync(
 
     with opened_cluster(_directory(home)) as standby:
         if watch:
-            with StopSignals() as signals:
+            with outlasting_readers(), StopSignals() as signals:
                 _watch(standby, interval, signals)
             return
         problems = receive(standby)

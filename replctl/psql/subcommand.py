@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from replctl.psql.command_group import raise_broken_pipe
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.options import Options
 from replctl.psql.psql_settings import PsqlSettings
@@ -54,6 +55,7 @@ def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
     try:
         app(argv, prog_name=f"replctl {name}")
     except SystemExit as error:  # typer exits, also after --help
+        raise_broken_pipe(error)
         if error.code:
             return _USAGE_FAILURES.get(name, ExitCode.FAILURE)
     return parsed[0] if parsed else ExitCode.SUCCESS

@@ -1,0 +1,148 @@
+"""Output that nobody reads: exit codes, and daemons that go on.
+
+The failing subscription of these tests has a publisher that does not exist, so it needs no Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fix_replication import Database
+from patience import wait_until
+
+from replctl.catalog.cluster import Cluster
+from replctl.session import Session
+
+_COMMAND = [sys.executable, "-m", "replctl"]
+#: psql's exit code in a shell, which SIGPIPE kills.
+_BROKEN_PIPE = 141
+
+
+@pytest.fixture
+def failing(cluster: Cluster) -> Database:
+    """Return a database with an enabled subscription that fails."""
+    database = Database(Session.connect(cluster, "postgres", "postgres"))
+    database.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere' PUBLICATION p WITH (connect = false)"
+    )
+    database.run("ALTER SUBSCRIPTION s ENABLE")
+    return database
+
+
+@contextmanager
+def _pipe_without_reader() -> Iterator[int]:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        yield writing
+    finally:
+        os.close(writing)
+
+
+def _run(cluster: Cluster, *arguments: str, stdout: int, stderr: int) -> int:
+    environment = {**os.environ, "REPLCTL_HOME": str(cluster.path), "PYTHONUNBUFFERED": ""}
+    return subprocess.run(
+        [*_COMMAND, *arguments], stdout=stdout, stderr=stderr, env=environment, check=False
+    ).returncode
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-X", "-c", r"\echo x"),
+        ("-X", "-c", "SELECT 1"),
+        ("-X", "-l"),
+        ("--version",),
+        ("status",),
+        ("sync", "--help"),
+        ("cluster", "identify"),
+        ("cluster", "--help"),
+    ],
+)
+def test_a_closed_stdout_has_the_code_of_sigpipe(
+    cluster: Cluster, arguments: tuple[str, ...]
+) -> None:
+    with _pipe_without_reader() as pipe:
+        code = _run(cluster, *arguments, stdout=pipe, stderr=subprocess.DEVNULL)
+    assert code == _BROKEN_PIPE
+
+
+@pytest.mark.parametrize(
+    "arguments", [("sync",), ("-X", "-c", "SELECT nothing"), ("-X", "-d", "nowhere"), ("--wrong",)]
+)
+def test_a_closed_stderr_has_the_code_of_sigpipe(
+    cluster: Cluster, failing: Database, arguments: tuple[str, ...]
+) -> None:
+    with _pipe_without_reader() as pipe:
+        code = _run(cluster, *arguments, stdout=subprocess.DEVNULL, stderr=pipe)
+    assert code == _BROKEN_PIPE
+
+
+def test_a_script_stops_when_nobody_reads_it(cluster: Cluster, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    script.write_text("\\echo x\nCREATE TABLE t (a int);\n")
+    with _pipe_without_reader() as pipe:
+        code = _run(cluster, "-X", "-f", str(script), stdout=pipe, stderr=subprocess.DEVNULL)
+    assert code == _BROKEN_PIPE
+    rows = Database(Session.connect(cluster, "postgres", "postgres")).rows(
+        "SELECT relname FROM pg_class WHERE relname = 't'"
+    )
+    assert rows == []
+
+
+def test_a_script_goes_on_when_its_program_ends(cluster: Cluster, tmp_path: Path) -> None:
+    script = tmp_path / "script.sql"
+    lines = [
+        "\\o |true",
+        "\\! sleep 0.2",
+        "SELECT 1;",
+        "\\qecho x",
+        "COPY (SELECT 2) TO STDOUT;",
+        "\\o",
+        "COPY (SELECT 3) TO STDOUT \\g |true",
+        "\\echo after",
+    ]
+    script.write_text("\n".join(lines) + "\n")
+    ended = subprocess.run(
+        [*_COMMAND, "--home", str(cluster.path), "-X", "-f", str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("COPY 1\nafter\n", "", 0)
+
+
+@contextmanager
+def _watching(cluster: Cluster, output: int) -> Iterator[subprocess.Popen[bytes]]:
+    command = [*_COMMAND, "sync", "--watch", "--interval", "0.05", "--home", str(cluster.path)]
+    process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _counted_failures(cluster: Cluster) -> int:
+    path = cluster.log_file
+    return path.read_text().count('"ERROR"') if path.exists() else 0
+
+
+def _goes_on(cluster: Cluster, process: subprocess.Popen[bytes]) -> None:
+    """Check that the daemon retries the failed subscription, and that SIGTERM ends it with 0."""
+    wait_until(lambda: process.poll() is not None or _counted_failures(cluster) > 1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+
+
+def test_a_watch_goes_on_when_nobody_reads_it(cluster: Cluster, failing: Database) -> None:
+    with _pipe_without_reader() as pipe, _watching(cluster, pipe) as process:
+        _goes_on(cluster, process)
