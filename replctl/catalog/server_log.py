@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -23,6 +22,7 @@ from typing import cast
 from replctl.errors import Notice, PostgresError
 from replctl.passwords import without_passwords
 from replctl.private_file import open_private
+from replctl.standard_streams import write_stderr
 
 _FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
 _OLD_FILES = 5
@@ -108,8 +108,8 @@ class ServerLog:
         """
         if not self._has_reported:
             reason = error.strerror if isinstance(error, OSError) else error.message
-            print(f'replctl: could not write log file "{self._path}": {reason}', file=sys.stderr)
-        self._has_reported = True
+            self._has_reported = True
+            write_stderr(f'replctl: could not write log file "{self._path}": {reason}')
 
 
 class _Handler(RotatingFileHandler):

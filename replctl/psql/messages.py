@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from replctl.errors import Notice, PostgresError
 from replctl.psql.display import character_width
 from replctl.psql.variables import Variables
+from replctl.standard_streams import write_stderr
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
@@ -87,8 +88,13 @@ class Messages:
         return "" if self.is_terse else f"{PROGRAM}: {level}"
 
     def _write(self, text: str) -> None:
-        sys.stdout.flush()
-        print(text, file=sys.stderr, flush=True)
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError:  # the next flush reports it
+            pass
+        write_stderr(text)
 
 
 def report_text(

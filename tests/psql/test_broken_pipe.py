@@ -1,4 +1,4 @@
-"""Output that nobody reads: exit codes, and daemons that go on.
+"""Output that nobody reads, and stderr that cannot be written: exit codes, and daemons that go on.
 
 The failing subscription of these tests has a publisher that does not exist, so it needs no Spark.
 """
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from fix_replication import Database
 from patience import wait_until
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.server_log import ServerLog
 from replctl.session import Session
 
 _COMMAND = [sys.executable, "-m", "replctl"]
@@ -146,3 +147,28 @@ def _goes_on(cluster: Cluster, process: subprocess.Popen[bytes]) -> None:
 def test_a_watch_goes_on_when_nobody_reads_it(cluster: Cluster, failing: Database) -> None:
     with _pipe_without_reader() as pipe, _watching(cluster, pipe) as process:
         _goes_on(cluster, process)
+
+
+def test_a_watch_goes_on_when_the_disk_of_stderr_is_full(
+    cluster: Cluster, failing: Database
+) -> None:
+    with open("/dev/full", "w") as full, _watching(cluster, full.fileno()) as process:
+        _goes_on(cluster, process)
+
+
+def test_a_full_stderr_changes_no_exit_code(cluster: Cluster, failing: Database) -> None:
+    with open("/dev/full", "w") as full:
+        place = full.fileno()
+        assert _run(cluster, "sync", stdout=place, stderr=place) == 1
+        assert _run(cluster, "-X", "-c", "x", "-c", "CREATE TABLE t (a int)", "-q",
+                    stdout=subprocess.DEVNULL, stderr=place) == 0  # fmt: skip
+
+
+def test_the_log_cannot_be_written_nor_the_word_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "log").mkdir()
+    log = ServerLog(tmp_path / "log", lambda _seconds: nullcontext())  # it is a directory
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", full)
+        log.report("event", backend_type="client backend")
