@@ -146,20 +146,25 @@ class ApplyWorker:
         self.cause: PostgresError | None = None  # `error` without the note on partly written tables
         self.applied = Applied()
 
-    def once(self, patience: float = -1) -> bool:
+    def once(self, patience: float = -1, suspended_after: float | None = None) -> bool:
         """Run copies and changes, and return whether there was any work.
 
         Args:
             patience: seconds to wait while another process runs the subscription; negative: no
                 limit.
+            suspended_after: seconds to wait for a suspended process; None for the usual time.
 
         Raises:
-            LockNotAvailable: another process ran the subscription for all this time (55P03).
+            LockNotAvailable: another process ran the subscription for all this time, or is
+                suspended (55P03).
+            PostgresError: the subscription's database cannot be opened, or the catalog cannot be
+                written.
             Stopping: a signal requested a stop.
         """
         session, oid = self._session, self._subscription.oid
         # Two processes must not apply the same changes
-        with session.cluster.lock(f"subscription-{oid}", patience):
+        name = f"subscription-{oid}"
+        with session.cluster.lock(name, patience, suspended_after=suspended_after):
             with session.read() as catalog:
                 current = get_subscription(catalog, oid)
                 is_wanted = not self._only_unfinished or bool(list_apply_batches(catalog, oid))

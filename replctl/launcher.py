@@ -19,6 +19,7 @@ from replctl.catalog.pg_subscription import (
     get_subscription,
     list_subscriptions,
 )
+from replctl.catalog.subscription_error import put_subscription_error
 from replctl.catalog.worker import (
     claim_worker,
     release_worker,
@@ -28,6 +29,7 @@ from replctl.errors import (
     LockNotAvailable,
     ObjectInUse,
     PostgresError,
+    QueryCanceled,
     UndefinedObject,
     UnfinishedBatch,
 )
@@ -66,6 +68,8 @@ class Launcher:
         is_stopping: called before each batch and each copy; returns whether to stop there.
         on_applied: called with the counts of changes after each run.
         retry_delay: the delay of failed copies; see RetrySchedule.
+        suspended_after: seconds to wait for a suspended process that runs a subscription; None for
+            the usual time.
 
     Raises:
         PostgresError: the cluster's directory cannot be written.
@@ -78,12 +82,14 @@ class Launcher:
         is_stopping: Callable[[], bool] = lambda: False,
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
         retry_delay: Callable[[int], float] = never,
+        suspended_after: float | None = None,
     ) -> None:
         if session.cluster.refusal is not None:
             raise session.cluster.refusal
         self._session = session
         self._is_stopping = is_stopping
         self._on_applied = on_applied
+        self._suspended_after = suspended_after
         self._held: dict[int, Subscription] = {}
         self._copying = Lock()  # see ApplyWorker
         self._copies: defaultdict[int, RetrySchedule[RelationName]] = defaultdict(
@@ -160,8 +166,24 @@ class Launcher:
             of a copy (None without one).
 
         Raises:
+            CannotConnectNow: a restored catalog has replaced the cluster's.
+            QueryCanceled: Ctrl-C.
             Stopping: a signal requested a stop.
         """
+        try:
+            return self._run(subscription, feeds)
+        except QueryCanceled:
+            raise
+        except PostgresError as error:  # the error stops no other subscription
+            if self._session.cluster.is_replaced:
+                raise
+            self._session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
+            self._give_up(subscription, error)
+            return None, self._failure(subscription, error)
+
+    def _run(
+        self, subscription: Subscription, feeds: SharedFeeds | None
+    ) -> tuple[Applied | None, SyncFailure | None]:
         cluster = self._session.cluster
         assert subscription.slot_name is not None
         try:
@@ -185,7 +207,7 @@ class Launcher:
             is_stopping=self._is_stopping,
         )
         try:
-            has_moved = run.once()
+            has_moved = run.once(suspended_after=self._suspended_after)
         finally:
             self._on_applied(subscription, run.applied)
         if run.is_stopped or run.is_unwanted:
@@ -201,6 +223,19 @@ class Launcher:
         database = self._session.cluster.database_name(subscription.database_oid)
         shown = shown_error(self._session, subscription, error)
         return SyncFailure(subscription.name, shown, subscription.oid, database, is_stopped)
+
+    def _give_up(self, subscription: Subscription, error: PostgresError) -> None:
+        """Release a subscription after an error, and record the error for its status.  If the
+        catalog cannot be written, log the reason.
+        """
+        cluster = self._session.cluster
+        try:
+            if subscription.oid in self._held:
+                self._let_go(subscription, stays=False)
+            with cluster.begin(write=True) as connection:
+                put_subscription_error(connection, subscription.oid, error)
+        except PostgresError as reason:
+            cluster.log.report_error(reason, backend_type=APPLY_WORKER)
 
     def has_due_copies(self, subscription: Subscription) -> bool:
         """Return whether failed copies of a subscription must be retried now."""

@@ -19,6 +19,9 @@ from replctl.session import Session
 _LONGEST_RETRY = 60.0
 #: Seconds after which a subscription runs even without new commits, so that it reports its state.
 _STATUS_INTERVAL = 10.0
+#: Seconds to wait for a suspended process that runs a subscription.  The other subscriptions wait
+#: too.
+_SUSPENDED_AFTER = 1.0
 
 
 @dataclass(slots=True)
@@ -66,6 +69,7 @@ class Watch:
             is_stopping=is_stopping,
             on_applied=on_applied,
             retry_delay=self._delay,
+            suspended_after=_SUSPENDED_AFTER,
         )
         self._standings: dict[int, _Standing] = {}
         self._retries = RetrySchedule[int](self._delay)

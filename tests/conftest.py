@@ -4,6 +4,7 @@ import pytest
 from fix_clock import clock
 from fix_cluster import cluster, session
 from fix_lake import lake
+from fix_lock import stopped
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_recursion import deep_recursion
@@ -42,6 +43,7 @@ __all__ = [
     "shared_cluster",
     "source",
     "spark_session",
+    "stopped",
     "subscriber",
     "target",
 ]

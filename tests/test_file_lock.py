@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from importlib.metadata import version
@@ -32,14 +32,6 @@ from replctl.session import Session
 from replctl.spark import ServerConf, maven, server, start_server
 from replctl.spark.installation import SPARK
 
-_HOLDS = """
-import sys, time
-from pathlib import Path
-from replctl.file_lock import locked
-with locked(Path(sys.argv[1]), 60):
-    print("locked", flush=True)
-    time.sleep(600)
-"""
 _FORKS = """
 import os, signal, sys, time
 from pathlib import Path
@@ -55,29 +47,6 @@ try:
 finally:
     os.kill(child, signal.SIGKILL)
 """
-
-
-@pytest.fixture
-def stopped() -> Iterator[Callable[[Path], int]]:
-    """Yield a function that locks a file in a process, suspends the process, and returns its
-    number."""
-    processes = []
-
-    def lock(path: Path) -> int:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        process = subprocess.Popen(
-            [sys.executable, "-c", _HOLDS, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        processes.append(process)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "locked\n"
-        os.kill(process.pid, signal.SIGSTOP)
-        return process.pid
-
-    yield lock
-    for process in processes:
-        process.kill()
-        process.communicate()
 
 
 def test_a_lock_has_one_holder(tmp_path: Path) -> None:

@@ -308,12 +308,15 @@ class Cluster:
         return self.path / "log" / "replctl.log"
 
     @contextmanager
-    def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
+    def lock(
+        self, name: str, timeout: float = -1, *, suspended_after: float | None = None
+    ) -> Iterator[None]:
         """Hold a lock of this cluster; the system releases it when the process dies.
 
         Args:
             timeout: seconds to wait; if negative, wait without limit, unless the holder is a
                 suspended process.
+            suspended_after: seconds to wait for a suspended process; None for the usual time.
 
         Raises:
             LockNotAvailable: another process does not release the lock in time (55P03).
@@ -322,28 +325,31 @@ class Cluster:
         with ExitStack() as held:
             while True:
                 try:
-                    patience = _PATIENCE if timeout < 0 else timeout
+                    patience = timeout
+                    if timeout < 0:
+                        patience = _PATIENCE if suspended_after is None else suspended_after
                     held.enter_context(locked(self._lock_file(name), patience))
                     break
                 except LockTimeout as error:  # without a limit, wait again
                     if timeout >= 0:
                         raise LockNotAvailable(f'could not obtain lock "{name}"') from error
-                    self.check_holder(name, time.monotonic() - begun)
+                    self.check_holder(name, time.monotonic() - begun, suspended_after)
                 except OSError as error:
                     raise refusal_of(self.path / "lock", error) from error
             yield
 
-    def check_holder(self, name: str, waited: float) -> None:
+    def check_holder(self, name: str, waited: float, least: float | None = None) -> None:
         """Check that the process that holds a lock is not suspended, and so can release it.
 
         Args:
             waited: seconds that this process has waited; short waits skip the check.
+            least: the minimum of `waited` for the check; None for the usual time.
 
         Raises:
             LockNotAvailable: the holder is suspended (55P03).
         """
         path = self._lock_file(name)
-        pid = holder(path) if waited >= _PATIENCE else None
+        pid = holder(path) if waited >= (_PATIENCE if least is None else least) else None
         if pid is not None and is_stopped(pid):
             detail, hint = help_with(path)
             raise LockNotAvailable(

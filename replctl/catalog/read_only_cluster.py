@@ -76,7 +76,9 @@ class ReadOnlyCluster(Cluster):
             yield connection
 
     @contextmanager
-    def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
+    def lock(
+        self, name: str, timeout: float = -1, *, suspended_after: float | None = None
+    ) -> Iterator[None]:
         """Raise the refusal, because only writers need locks."""
         raise copy(self.refusal)
         yield

@@ -11,8 +11,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,14 @@ from fix_clock import Clock
 from fix_replication import Database
 from patience import wait_until
 
+from replctl import apply_worker
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
-from replctl.errors import PostgresError
+from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.subscription_error import subscription_error
+from replctl.errors import PostgresError, TooManyConnections
+from replctl.launcher import sync
+from replctl.open_node import open_subscriber
 from replctl.session import Session
 from replctl.watch import Watch
 
@@ -59,6 +65,12 @@ def watching(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[str
 
 def messages(cluster: Cluster) -> list[str]:
     return [json.loads(line)["message"] for line in cluster.log_file.read_text().splitlines()]
+
+
+def recorded_error(cluster: Cluster, oid: object) -> str:
+    with cluster.begin(write=False) as connection:
+        found = subscription_error(connection, int(str(oid)))
+    return "" if found is None else found.message
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -114,6 +126,55 @@ def test_one_that_fails_stops_no_other(
     watcher.close()
     assert "geheim" not in cluster.log_file.read_text()
     assert sum("could not connect" in message for message in messages(cluster)) == 4
+
+
+def test_a_suspended_process_stops_one_subscription(
+    cluster: Cluster, subscriber: Database, clock: Clock, stopped: Callable[[Path], int]
+) -> None:
+    subscribe(subscriber, "other")
+    ((oid,),) = subscriber.rows("SELECT oid FROM pg_subscription WHERE subname = 's'")
+    pid = stopped(cluster.path / "lock" / f"subscription-{oid}.lock")
+    if sys.platform != "linux":
+        pytest.skip("the system does not tell who holds a lock")
+    applied: list[str] = []
+    watcher = Watch(
+        subscriber.session,
+        interval=1.0,
+        on_applied=lambda item, _applied: applied.append(item.name),
+    )
+    begun = time.monotonic()
+    (failure,) = watcher.round()
+    assert time.monotonic() - begun < 15
+    assert (failure.subscription, failure.error.sqlstate) == ("s", "55P03")
+    assert sorted(applied) == ["other", "s"]
+    assert subscriber.rows(ACTIVE) == [("other", str(os.getpid()))]
+    assert "suspended" in recorded_error(cluster, oid)
+    clock.now += 1.9  # until replctl retries
+    assert watcher.round() == []
+    os.kill(pid, signal.SIGKILL)
+    clock.now += 0.2
+    assert watcher.round() == []
+    assert [name for name, _pid in subscriber.rows(ACTIVE)] == ["other", "s"]
+    watcher.close()
+
+
+def test_a_sync_reports_the_others_after_an_unforeseen_error(
+    cluster: Cluster, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One subscription fails before it connects to its publisher."""
+    subscribe(subscriber, "other")
+
+    def refuse(session: Session, subscription: Subscription) -> AbstractContextManager[object]:
+        if subscription.name == "s":
+            raise TooManyConnections('too many connections for database "test_sub"')
+        return open_subscriber(session, subscription)
+
+    monkeypatch.setattr(apply_worker, "open_subscriber", refuse)
+    applied: list[str] = []
+    failures = sync(subscriber.session, on_applied=lambda item, _applied: applied.append(item.name))
+    assert [(item.subscription, item.error.sqlstate) for item in failures] == [("s", "53300")]
+    assert sorted(set(applied)) == ["other", "s"]
+    assert "too many connections" in recorded_error(cluster, failures[0].oid)
 
 
 def test_an_idle_round_only_looks(
