@@ -125,7 +125,7 @@ def _status(
     from replctl.spark import find_server
 
     server = find_server(existing_home(home))
-    is_answering = server is not None and server.answers()
+    is_answering = server is not None and server.is_reachable and server.answers()
     if as_json:
         state: dict[str, object] = {"running": server is not None}
         if server is not None:
@@ -141,7 +141,10 @@ def _status(
     elif server is None:
         print("no Spark server is running")
     else:
-        state_of_it = "is running" if is_answering else "is running, but does not answer"
+        if not server.is_reachable:
+            state_of_it = "is running in another container or on another machine"
+        else:
+            state_of_it = "is running" if is_answering else "is running, but does not answer"
         print(f"Spark server {state_of_it} (PID: {server.pid}), port {server.port}")
         print(f"started {server.started}, log {server.log}")
     if server is None:

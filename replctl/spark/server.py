@@ -19,19 +19,26 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
-from replctl.errors import ConnectionFailure, FileAccessDenied, IoError, PostgresError
+from replctl.errors import (
+    ConnectionFailure,
+    FileAccessDenied,
+    IoError,
+    ObjectInUse,
+    PostgresError,
+)
 from replctl.file_lock import LockTimeout, help_with, is_locked, locked
 from replctl.own_command import own_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import java_start
 from replctl.spark.attachment import note_attachment
+from replctl.spark.container import network_namespace, process_namespace
 from replctl.spark.java import check_user, find_java
 from replctl.spark.liveness import LIMIT, Liveness, answers
 from replctl.spark.maven import delta_jars, known_s3_jars
@@ -100,6 +107,7 @@ class Server:
         started: the time of the start, in UTC (ISO 8601).
         log: the file with Spark's messages.
         conf: the configuration with which the server has started.
+        processes, network: the namespaces of the process IDs and of the port.
     """
 
     pid: int
@@ -109,11 +117,33 @@ class Server:
     started: str
     log: str
     conf: ServerConf
+    processes: str = field(default_factory=process_namespace)
+    network: str = field(default_factory=network_namespace)
 
     @property
     def remote(self) -> str:
         """Return the server's address with the token, in the form of SPARK_REMOTE."""
         return f"sc://localhost:{self.port}/;token={self.token}"
+
+    @property
+    def is_reachable(self) -> bool:
+        """Return whether the server's localhost is that of this process, and not that of another
+        container.
+        """
+        return self.network == network_namespace()
+
+    def check_place(self) -> None:
+        """Check that the server's process IDs and port mean the same in this process.
+
+        Raises:
+            ObjectInUse: the server runs in another container.
+        """
+        if not self.is_reachable or self.processes != process_namespace():
+            raise ObjectInUse(
+                "the Spark server of this cluster runs in another container or on another machine",
+                detail=f"Its process there is {self.pid}.",
+                hint='Use "replctl spark stop" there.',
+            )
 
     def answers(self) -> bool:
         """Return whether the server answers within some seconds."""
@@ -160,11 +190,13 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
         ObjectNotInPrerequisiteState: there is no Java, or there are no jars.
         ConnectionFailure: the server has ended, or has not answered in time.
         FileAccessDenied, IoError: the server's files cannot be used.
+        ObjectInUse: a server runs in another container.
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
     with folder.starting():
         if (server := find_server(cluster)) is not None:
+            server.check_place()
             return server, False
         check_user()
         delta_jars(find_java())
@@ -227,13 +259,16 @@ def stop_server(cluster: Path) -> Server | None:
     Raises:
         ConnectionFailure: the server has been killed, but does not end.
         FileAccessDenied, IoError: the server's files cannot be used.
+        ObjectInUse: the server runs in another container.
     """
     folder = _Folder(cluster)
     server = find_server(cluster)
     if server is None:
         folder.description.unlink(missing_ok=True)
         return None
-    os.kill(server.pid, signal.SIGTERM)
+    server.check_place()
+    with suppress(ProcessLookupError):  # it has ended meanwhile
+        os.kill(server.pid, signal.SIGTERM)
     if not folder.wait_for_end(_STOP_TIMEOUT):
         # The supervisor is suspended or hangs.  So the JVM is still its child, and its PID valid.
         for pid in (server.jvm, server.pid):
@@ -251,7 +286,8 @@ def stop_server(cluster: Path) -> Server | None:
 @_naming_file()
 def attach_server(cluster: Path) -> Server | None:
     """Return the server of a cluster, and use it until this process ends: until then the server is
-    not idle.  Return None if there is no server.
+    not idle.  Return None if there is no server, or if the server runs in another container, where
+    this process cannot reach it.
 
     Raises:
         ConnectionFailure: the last server has died.
@@ -263,10 +299,12 @@ def attach_server(cluster: Path) -> Server | None:
     lock = os.open(folder.path / "clients.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_SH)  # wait while a server is ending
     server = find_server(cluster)
-    if server is not None:
+    if server is not None and server.is_reachable:
         note_attachment(folder.cluster, lock)
         return server
     os.close(lock)
+    if server is not None:
+        return None
     dead = folder.read()
     if dead is None:
         return None
