@@ -400,8 +400,8 @@ class _Folder:
         try:
             found = json.loads(self.description.read_text("utf-8"))
             return Server(**{**found, "conf": _conf_of(found["conf"])})
-        except (FileNotFoundError, KeyError, TypeError):  # missing, or written by another version
-            return None
+        except (FileNotFoundError, KeyError, TypeError, ValueError):
+            return None  # missing, incomplete, or written by another version
 
     def write(self, server: Server) -> None:
         """Record the running server in one atomic step.  Only the owner can read the file."""
@@ -409,6 +409,8 @@ class _Folder:
         scratch.unlink(missing_ok=True)
         with open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "w") as file:
             json.dump(asdict(server), file)
+            file.flush()
+            os.fsync(file.fileno())  # otherwise the new name may lead to an empty file (power loss)
         scratch.rename(self.description)
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""The files by which processes find a server: servers of other containers.
+"""The files by which processes find a server: broken files, and servers of other containers.
 
 The tests need no Spark: a process that holds the server's lock takes the place of the server.
 """
@@ -102,3 +102,30 @@ def test_a_container_has_its_own_name() -> None:
     assert processes.split()[0] == process_namespace().split()[0]
     assert processes != process_namespace()
     assert network != network_namespace()
+
+
+@pytest.mark.parametrize("content", ["", "{", "null", "[]", "{}", '{"conf": {"properties": [1]}}'])
+def test_a_broken_description_is_no_server(tmp_path: Path, content: str) -> None:
+    folder = _Folder(tmp_path)
+    folder.path.mkdir()
+    folder.description.write_text(content)
+    assert attach_server(tmp_path) is None
+    assert find_server(tmp_path) is None
+    assert stop_server(tmp_path) is None
+    assert not folder.description.exists()
+
+
+def test_a_description_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _Folder(tmp_path)
+    folder.path.mkdir()
+    sizes: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        assert not folder.description.exists()
+        sizes.append(os.fstat(descriptor).st_size)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    folder.write(Server(1, 2, 3, "t", "", str(folder.log), ServerConf()))
+    assert sizes == [folder.description.stat().st_size]
