@@ -194,6 +194,8 @@ def _keeping_handler(number: signal.Signals) -> Iterator[None]:
     calls the JVM from within the interrupted call.
     """
     handler = signal.getsignal(number)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(number, handler)

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +15,7 @@ from fake_java import make_java
 from patience import wait_until
 
 from replctl.errors import ConnectionFailure
-from replctl.spark import ServerConf, java_start, start_server
+from replctl.spark import ServerConf, SparkConf, java_start, session_start, start_server
 from replctl.spark.java import find_java
 from replctl.spark.scratch import make_scratch
 
@@ -332,3 +333,20 @@ def _with_jars(tmp_path: Path) -> Path:
     folder = tmp_path / "cache" / "replctl" / f"delta-{version('delta_spark')}-spark-{spark}"
     folder.mkdir(parents=True)
     return tmp_path / "cache"
+
+
+def test_a_start_that_fails_leaves_the_handler_of_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark sets a handler that calls the JVM, which a failed start has ended."""
+
+    def fail(_builder: object) -> NoReturn:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        raise ConnectionFailure("the JVM has ended")
+
+    monkeypatch.setattr(java_start, "gateway", lambda *_: nullcontext())
+    monkeypatch.setattr(f"{session_start.__name__}.SparkSession.Builder.getOrCreate", fail)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ConnectionFailure):
+        session_start.start(SparkConf(scratch=tmp_path))
+    assert signal.getsignal(signal.SIGINT) is before
