@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,12 @@ from pathlib import Path
 from typing import IO
 
 from replctl.cache_directory import cache_directory
-from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
+from replctl.errors import (
+    ConnectionFailure,
+    InvalidParameterValue,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+)
 from replctl.process_environment import environment_with
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
@@ -57,8 +63,11 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         properties: Spark properties.  spark.driver.extraJavaOptions and spark.driver.memory become
             arguments of the JVM.  If they select several garbage collectors, the last one counts,
             because a JVM refuses two.
+
+    Raises:
+        InvalidParameterValue: a quotation mark in the options has no end.
     """
-    options = properties.get("spark.driver.extraJavaOptions", "").split()
+    options = _split(properties.get("spark.driver.extraJavaOptions", ""))
     collectors = [option for option in options if _COLLECTOR.fullmatch(option)]
     options = [option for option in options if option not in collectors[:-1]]
     class_path = _class_path(java)
@@ -89,6 +98,20 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         *submit,
         *application,
     ]
+
+
+def _split(options: str) -> list[str]:
+    """Split the value of spark.driver.extraJavaOptions at its spaces, with the quotation marks that
+    spark-submit knows (CommandBuilderUtils.parseOptionString): `-Da="b c" -Xss4m` -> [-Da=b c,
+    -Xss4m].
+    """
+    try:
+        return shlex.split(options)
+    except ValueError as error:
+        raise InvalidParameterValue(
+            "invalid value for the Spark property spark.driver.extraJavaOptions",
+            detail="A quotation mark or a backslash in it has no end.",
+        ) from error
 
 
 def has_executors(master: str) -> bool:
@@ -137,7 +160,8 @@ def archive_classes(work: Callable[[str], None]) -> Path:
     with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
         made = Path(scratch) / classes.name
         if result.returncode == 0:
-            work(f"-XX:SharedArchiveFile={base} -XX:ArchiveClassesAtExit={made}")
+            options = [f"-XX:SharedArchiveFile={base}", f"-XX:ArchiveClassesAtExit={made}"]
+            work(shlex.join(options))  # the paths may contain spaces
             end(started(), _ARCHIVE_TIMEOUT)
         if not made.exists():
             raise ObjectNotInPrerequisiteState(

@@ -14,7 +14,7 @@ import pytest
 from fake_java import make_java
 from patience import wait_until
 
-from replctl.errors import ConnectionFailure
+from replctl.errors import ConnectionFailure, InvalidParameterValue
 from replctl.spark import ServerConf, SparkConf, java_start, session_start, start_server
 from replctl.spark.java import find_java
 from replctl.spark.scratch import make_scratch
@@ -350,3 +350,47 @@ def test_a_start_that_fails_leaves_the_handler_of_ctrl_c(
     with pytest.raises(ConnectionFailure):
         session_start.start(SparkConf(scratch=tmp_path))
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("-Xss4m  -Da=b", ["-Xss4m", "-Da=b"]),
+        ("-Da='b c' -Xss4m", ["-Da=b c", "-Xss4m"]),
+        ('-Da="b \\"c" "-Dd=e f"', ['-Da=b "c', "-Dd=e f"]),
+    ],
+)
+def test_options_with_spaces_are_quoted(report: Path, options: str, expected: list[str]) -> None:
+    properties = {"spark.driver.extraJavaOptions": options}
+    given = java_start.arguments(find_java(), properties)
+    assert [option for option in given if option in expected] == expected
+
+
+def test_a_quotation_mark_without_end_is_refused(report: Path) -> None:
+    with pytest.raises(InvalidParameterValue, match="extraJavaOptions"):
+        java_start.arguments(find_java(), {"spark.driver.extraJavaOptions": '-Da="b'})
+
+
+def test_classes_are_archived_in_a_directory_with_a_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "my cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    (cache / "replctl").mkdir(parents=True)
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", "exit 0")))
+    monkeypatch.setattr(java_start, "delta_jars", lambda java: [])
+    monkeypatch.setattr(java_start, "started", lambda: None)
+    monkeypatch.setattr(java_start, "end", lambda *_: None)
+    given: dict[str, str] = {}
+
+    def work(options: str) -> None:
+        properties = {"spark.driver.extraJavaOptions": options}
+        for argument in java_start.arguments(find_java(), properties):
+            name, _, value = argument.partition("=")
+            given[name] = value
+        Path(given["-XX:ArchiveClassesAtExit"]).touch()
+
+    made = java_start.archive_classes(work)
+    assert made.parent == cache / "replctl"
+    assert made.exists()
+    assert Path(given["-XX:SharedArchiveFile"]).parent == made.parent
