@@ -31,6 +31,7 @@ from replctl.process_environment import environment_with
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
 from replctl.spark.java_environment import jvm_environment
+from replctl.spark.java_log import limit_size, open_for_append
 from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
 from replctl.spark.start_failure import cause, reason, start_hint
@@ -195,7 +196,7 @@ def gateway(
 
     Args:
         scratch: the scratch directories of the JVM, which inherits their locks.
-        log_file: receives the JVM's output.
+        log_file: receives the JVM's output.  It stays small.
 
     Raises:
         ObjectNotInPrerequisiteState: there is no Java, or there are no jars.
@@ -219,6 +220,7 @@ def gateway(
         if log_file is None
         else log_file.open("ab+") as log
     ):
+        open_for_append(log)
         process = subprocess.Popen(
             [str(java), f"-Djava.io.tmpdir={scratch.folder}", f"@{file}"],
             cwd=_working_directory(scratch),
@@ -233,6 +235,7 @@ def gateway(
             port, secret = _await(process, answer, log)
             shutil.rmtree(folder)
             _running.append(process)
+            limit_size(process, log, log_file)
             with environment_with(
                 {
                     "PYSPARK_GATEWAY_PORT": str(port),
