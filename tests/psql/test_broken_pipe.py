@@ -1,4 +1,4 @@
-"""Output that nobody reads, and stderr that cannot be written: exit codes, and daemons that go on.
+"""Exit codes without a reader of the output, and daemons that continue without output.
 
 The failing subscription of these tests has a publisher that does not exist, so it needs no Spark.
 """
@@ -98,7 +98,7 @@ def test_a_script_stops_when_nobody_reads_it(cluster: Cluster, tmp_path: Path) -
     assert rows == []
 
 
-def test_a_script_goes_on_when_its_program_ends(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_script_continues_when_its_program_ends(cluster: Cluster, tmp_path: Path) -> None:
     script = tmp_path / "script.sql"
     lines = [
         "\\o |true",
@@ -136,7 +136,7 @@ def _counted_failures(cluster: Cluster) -> int:
     return path.read_text().count('"ERROR"') if path.exists() else 0
 
 
-def _goes_on(cluster: Cluster, process: subprocess.Popen[bytes]) -> None:
+def _continues(cluster: Cluster, process: subprocess.Popen[bytes]) -> None:
     """Check that the daemon retries the failed subscription, and that SIGTERM ends it with 0."""
     wait_until(lambda: process.poll() is not None or _counted_failures(cluster) > 1)
     assert process.poll() is None
@@ -144,16 +144,16 @@ def _goes_on(cluster: Cluster, process: subprocess.Popen[bytes]) -> None:
     assert process.wait(30) == 0
 
 
-def test_a_watch_goes_on_when_nobody_reads_it(cluster: Cluster, failing: Database) -> None:
+def test_a_watch_continues_when_nobody_reads_it(cluster: Cluster, failing: Database) -> None:
     with _pipe_without_reader() as pipe, _watching(cluster, pipe) as process:
-        _goes_on(cluster, process)
+        _continues(cluster, process)
 
 
-def test_a_watch_goes_on_when_the_disk_of_stderr_is_full(
+def test_a_watch_continues_when_the_disk_of_stderr_is_full(
     cluster: Cluster, failing: Database
 ) -> None:
     with open("/dev/full", "w") as full, _watching(cluster, full.fileno()) as process:
-        _goes_on(cluster, process)
+        _continues(cluster, process)
 
 
 def test_a_full_stderr_changes_no_exit_code(cluster: Cluster, failing: Database) -> None:
