@@ -19,6 +19,7 @@ from patience import wait_until
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.server_log import ServerLog
+from replctl.catalog.standby import create_standby
 from replctl.session import Session
 
 _COMMAND = [sys.executable, "-m", "replctl"]
@@ -147,6 +148,23 @@ def _continues(cluster: Cluster, process: subprocess.Popen[bytes]) -> None:
 def test_a_watch_continues_when_nobody_reads_it(cluster: Cluster, failing: Database) -> None:
     with _pipe_without_reader() as pipe, _watching(cluster, pipe) as process:
         _continues(cluster, process)
+
+
+def test_a_standby_continues_when_nobody_reads_it(cluster: Cluster, tmp_path: Path) -> None:
+    home = tmp_path / "standby"
+    create_standby(cluster.path, home, "standby")
+    cluster.path.rename(tmp_path / "away")  # the standby reports that its primary is gone
+    command = [*_COMMAND, "standby", "sync", "--watch", "--interval", "0.05", "--home", str(home)]
+    with _pipe_without_reader() as pipe, subprocess.Popen(command, stderr=pipe) as process:
+        try:
+            stderr = Path(f"/proc/{process.pid}/fd/2")
+            wait_until(lambda: process.poll() is not None or str(stderr.readlink()) == os.devnull)
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+    (tmp_path / "away").rename(cluster.path)
 
 
 def test_a_watch_continues_when_the_disk_of_stderr_is_full(
