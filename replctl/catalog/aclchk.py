@@ -132,7 +132,11 @@ class Privileges:
         as_option: bool = False,
     ) -> bool:
         """Return whether the role has a privilege on a relation, or on all columns in `attnums`. If
-        `attnums` is empty, any column suffices.
+        `attnums` is empty, any column suffices (ExecCheckOneRelPerms).
+
+        Args:
+            attnums: 0 stands for the whole row.  Negative numbers are system columns, on which
+                nobody can grant a privilege.
         """
         if not as_option and self.has_on_all_relations(privilege):
             return True
@@ -140,10 +144,11 @@ class Privileges:
         acl = relation_acl(self.catalog, relation.oid)
         if self.has(kind, relation.owner, acl, privilege, as_option=as_option):
             return True
-        if attnums is None:
+        if attnums is None or any(attnum < 0 for attnum in attnums):
             return False
         acls = column_acls(self.catalog, relation.oid)
-        chosen = [a for a in attnums if a > 0] or [c.attnum for c in relation.columns]
+        is_whole = not attnums or 0 in attnums
+        chosen = [c.attnum for c in relation.columns] if is_whole else attnums
         verdicts = [
             self.has("column", relation.owner, acls.get(a), privilege, as_option=as_option)
             for a in chosen

@@ -85,10 +85,16 @@ def unneeded_files(location: str, version: int, untracked_before: float | None) 
 
 def untracked_files(location: str, version: int, since: float) -> list[str]:
     """Return the files of failed writes: files with Delta's names that were changed at or after
-    `since` (seconds since 1970), and that no commit after `version` names.
+    `since` (seconds since 1970), and that the log does not name.
+
+    A file that the log names can also look new: the clock was set back, or the file came from a
+    machine whose clock is ahead.
+
+    Args:
+        version: the version before the writes; -1 for a new table.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log no longer has these commits.
+        ObjectNotInPrerequisiteState: the log no longer says which files `version` had.
         IoError: the files, or the log, cannot be read.
     """
     new = [
@@ -101,13 +107,11 @@ def untracked_files(location: str, version: int, since: float) -> list[str]:
         for path, changed in _list(TableFolder.of(location).files_in(LOG_FOLDER), location)
         if changed >= since and is_unfinished_name(path.rpartition("/")[2])
     ]
-    if not new:
-        return unfinished
-    named: set[str] = set()
-    for number in sorted(number for number in _commits(log_names(location)) if number > version):
-        for action in read_actions(location, number):
-            named.update(_last_name(uri) for uri in _action_uris(action))
-    return unfinished + sorted(path for path in new if path.rpartition("/")[2] not in named)
+    if not new or not _commits(log_names(location)):
+        return unfinished + sorted(new)
+    files = _logged_files(location, max(version, 0))
+    named = {_last_name(path) for path in files.named | files.needed} | files.needed_elsewhere
+    return unfinished + sorted(path for path in new if _last_name(path) not in named)
 
 
 def _data_files(location: str) -> list[tuple[str, float]]:

@@ -42,7 +42,7 @@ class TableFolder:
         """Return the folder of a table at a path or URI."""
         path = _local_path(location)
         if path is not None:
-            return TableFolder(path.rstrip("/"), is_local=True)
+            return TableFolder(path.rstrip("/") or "/", is_local=True)
         return TableFolder(location.rstrip("/"), is_local=False)
 
     @staticmethod

@@ -108,9 +108,10 @@ def test_a_new_table_needs_an_empty_directory(session: Session, tmp_path: Path) 
     (tmp_path / "file").write_text("x")
     (tmp_path / "linked").symlink_to(tmp_path / "full")
     create = "create table {} (a int) using delta location '{}'"
-    for name in ("full", "file", "linked"):
+    places = [*(tmp_path / name for name in ("full", "file", "linked")), "/", "file:///"]
+    for place in places:
         with pytest.raises(ObjectNotInPrerequisiteState, match="exists but is not empty"):
-            _run(session, create.format("t", tmp_path / name))
+            _run(session, create.format("t", place))
     _run(session, create.format("t1", tmp_path / "absent"))
     _run(session, create.format("t2", f"{tmp_path}/empty/"))
     for taken in ("absent", "empty", "x/../absent", "absent/"):

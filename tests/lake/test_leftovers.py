@@ -77,6 +77,18 @@ def test_a_failed_statement_removes_its_files(lake: Lake) -> None:
     assert lake.files() == {*before, *_OTHERS}
 
 
+def test_files_of_the_table_that_look_new_stay(lake: Lake) -> None:
+    """The clock was set back, or the files came from a machine whose clock is ahead."""
+    _own(lake)
+    files = [path for path in lake.files() if path.endswith(".parquet")]
+    assert files
+    for path in files:
+        os.utime(Path(lake.location, path), (time.time() + 3600,) * 2)
+    before = lake.files()
+    assert _fail(lake, DiskFull("x")) == []
+    assert lake.files() == {*before, *_OTHERS}
+
+
 @pytest.mark.parametrize("reason", ["has_location = 1", "is_adopted = 1", "has_foreign = 1"])
 def test_where_others_write_it_says_what_it_leaves(lake: Lake, reason: str) -> None:
     _own(lake)
