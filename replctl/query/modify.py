@@ -248,5 +248,6 @@ def _carry_out(
             table.check(outcome, assigned)
         table.check_references(outcome, assigned)
         shown = returned_rows(session, change.plan.relation, outcome, change.returning)
-        count = table.write(outcome, changes_keys=is_update and (moves_keys or not key))
+        is_by_key = outcome.matching == "key" and not moves_keys
+        count = table.write(outcome, changes_keys=is_update and not is_by_key)
         return count, shown

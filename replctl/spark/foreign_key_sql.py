@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from replctl.spark.comparison_sql import equality_operands
 from replctl.spark.data_type import storage_type
 from replctl.spark.delta_table import scan
+from replctl.spark.key_path import literal_condition
 from replctl.spark.normal_form import TypedColumn, matches
-from replctl.spark.outcome import Outcome, Problem, earliest_row, literal_condition
+from replctl.spark.outcome import Outcome, Problem, earliest_row
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.values import Reference
 

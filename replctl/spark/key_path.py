@@ -15,11 +15,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from replctl.record import dataclass
+from replctl.spark.comparison_sql import without_limits
 from replctl.spark.data_type import storage_type
 from replctl.spark.delta_table import column_sql, scan
 from replctl.spark.key_lookup import found_rows, view_of_rows
-from replctl.spark.normal_form import has_own_form
-from replctl.spark.outcome import Outcome, existing_rows_sql, literal_condition
+from replctl.spark.normal_form import has_own_form, matching_form
+from replctl.spark.outcome import Outcome
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, staged
 from replctl.spark.values import Target, TargetColumn
@@ -52,6 +53,7 @@ class WritePath(StrEnum):
 def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
     """Return how to write an outcome to a leaf partition."""
     is_by_key = outcome.matching == "key" and not outcome.moves_keys
+    is_by_key = is_by_key and not outcome.lacks_keys  # nothing is equal to NULL
     # replaceWhere would make Delta assign new identity values, and would lose the values of columns
     # that the relation leaves out.
     target = outcome.target
@@ -174,3 +176,33 @@ def _key_conditions(target: Target, changes: Staged) -> list[str]:
     if not changes.is_small:
         return []
     return [literal_condition(f"c{k}", changes, [f"o{k}", f"n{k}"]) for k in target.key]
+
+
+def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
+    """Return SQL of the target's rows that satisfy all conditions, with the indexes of their leaf
+    partitions.
+    """
+    where = " AND ".join(conditions) or "TRUE"
+    return " UNION ALL ".join(
+        f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({scan(leaf.source)})) WHERE {where}"
+        for number, leaf in enumerate(target.leaves)
+    )
+
+
+def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
+    """Return the condition `name IN (...)` with all values of `columns` in `rows`.  If equal values
+    are stored identically, Spark pushes the condition into the scan of the files.
+
+    Args:
+        name: a column of the same type as `columns`.
+        rows: a small number of rows.
+    """
+    typed = next(column for column in rows.columns if column.name == columns[0])
+    literals = {
+        matching_form(typed, literal)
+        for column in columns
+        for literal, value in zip(rows.literals(column), rows.values(column), strict=True)
+        if value is not None
+    }
+    name = without_limits(matching_form(typed, name), typed.type)
+    return f"{name} IN ({', '.join(sorted(literals))})" if literals else "FALSE"

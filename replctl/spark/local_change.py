@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from replctl.replication.update_transformation import Action
@@ -164,10 +164,16 @@ def changed(
         f" *{gone}{keys}"
         f" FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)"
     )
-    is_keyed = bool(target.key)
-    with_old = with_old or not is_keyed
-    query = finished_sql(target, joined, keep_unchanged=True, with_old=with_old)
-    with staged(engine, query, outcome_columns(target, with_old=with_old)) as finished:
-        of_rows: Matching = "each row" if has_own_values else "whole row"
-        matching = "key" if is_keyed else of_rows
-        yield grouped(engine, target, finished, matching, moves_keys=moves_keys)
+    of_rows: Matching = "each row" if has_own_values else "whole row"
+    with ExitStack() as stack:
+        for matching in ("key", of_rows) if target.key else (of_rows,):
+            old = with_old or matching != "key"
+            query = finished_sql(target, joined, keep_unchanged=True, with_old=old)
+            columns = outcome_columns(target, with_old=old)
+            finished = stack.enter_context(staged(engine, query, columns))
+            found = grouped(
+                engine, target, finished, matching, moves_keys=moves_keys, may_lack_keys=True
+            )
+            if not found.lacks_keys:  # else the whole row identifies the rows
+                break
+        yield found

@@ -191,8 +191,9 @@ def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableCol
         f"SELECT *, {op} AS leaf_op FROM {outcome.rows.view} WHERE old_leaf = {number} OR"
         f" new_leaf = {number}"
     )
+    operator = "<=>" if outcome.lacks_keys else "="
     on = " AND ".join(
-        matches(column, f"t.{_stored_name(columns, column.attnum)}", f"s.k{i}")
+        matches(column, f"t.{_stored_name(columns, column.attnum)}", f"s.k{i}", operator)
         for i, column in enumerate(target.key_columns, start=1)
     )
     assignments = ", ".join(_assigned(outcome, columns))

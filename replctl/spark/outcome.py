@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.replication.update_transformation import ROW_ACTIONS, Action
-from replctl.spark.comparison_sql import without_limits
 from replctl.spark.data_type import storage_type, text_of_wire, wire
-from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import is_stored_alike, matching_form
 from replctl.spark.partition_sql import accepts_sql, leaf_number_sql
 from replctl.spark.staged import Staged, StagedColumn
@@ -76,6 +74,7 @@ class Outcome:
         groups: the number of rows of each kind.
         matching: how replctl finds the target's row of a change.
         moves_keys: an update changes key values.
+        lacks_keys: the old key of a row contains NULL.  Only other programs write such rows.
         has_distinct_keys: all new keys are known to be distinct.
     """
 
@@ -84,6 +83,7 @@ class Outcome:
     groups: tuple[OutcomeGroup, ...]
     matching: Matching = "key"
     moves_keys: bool = False
+    lacks_keys: bool = False
     has_distinct_keys: bool = False
 
     @property
@@ -142,6 +142,7 @@ def grouped(
     moves_keys: bool = False,
     counts_missing: bool = False,
     are_new: bool = False,
+    may_lack_keys: bool = False,
 ) -> Outcome:
     """Count the rows of an outcome by groups in one pass, and return the outcome.
 
@@ -150,15 +151,33 @@ def grouped(
             that found no row.
         are_new: all rows are new.  If they are many, the same pass checks whether their keys are
             distinct.
+        may_lack_keys: look for NULL in old keys.
     """
+    may_lack_keys = may_lack_keys and matching == "key"
     if rows.is_small:
         groups = tuple(_groups_here(rows, matching, counts_missing))
-        return Outcome(target, rows, groups, matching, moves_keys)
+        lacks_keys = may_lack_keys and _lacks_keys(target, rows)
+        return Outcome(target, rows, groups, matching, moves_keys, lacks_keys)
     if are_new and target.key:
         groups, has_distinct_keys = _groups_of_keys(engine, target, rows)
         return Outcome(target, rows, groups, has_distinct_keys=has_distinct_keys)
-    groups = tuple(_groups(engine, rows, matching, counts_missing))
-    return Outcome(target, rows, groups, matching, moves_keys)
+    has_null = " OR ".join(f"{name} IS NULL" for name in _key_names(target))
+    lacks_key = f"op IN ('U', 'D') AND ({has_null})" if may_lack_keys else ""
+    groups, lacks_keys = _groups(engine, rows, matching, counts_missing, lacks_key)
+    return Outcome(target, rows, groups, matching, moves_keys, lacks_keys)
+
+
+def _key_names(target: Target) -> list[str]:
+    return [f"k{i}" for i in range(1, len(target.key) + 1)]
+
+
+def _lacks_keys(target: Target, rows: Staged) -> bool:
+    """Return whether the old key of a row to update or delete contains NULL."""
+    keys = zip(*map(rows.values, _key_names(target)), strict=True)
+    return any(
+        op in (RowOp.UPDATE, RowOp.DELETE) and None in key
+        for op, key in zip(rows.values("op"), keys, strict=True)
+    )
 
 
 def _effect(matching: Matching, op: str, action: str, position: int) -> Action | None:
@@ -207,14 +226,19 @@ def _is_wrong(op: str, new_leaf: int | None) -> bool:
 
 
 def _groups(
-    engine: Engine, rows: Staged, matching: Matching, counts_missing: bool
-) -> Iterator[OutcomeGroup]:
+    engine: Engine, rows: Staged, matching: Matching, counts_missing: bool, lacks_key: str
+) -> tuple[tuple[OutcomeGroup, ...], bool]:
+    """Return the groups of an outcome, and whether a row satisfies the condition `lacks_key`."""
     missing = ", ".join(f"sum({name})" if counts_missing else "0L" for name in _MISSING)
+    lacks = f", bool_or({lacks_key})" if lacks_key else ""
     found = engine.rows(
         f"SELECT op, {_effect_sql(matching)} AS effect, old_leaf, new_leaf, count(*), {missing},"
-        f" bool_or({_IS_WRONG}) FROM {rows.view} GROUP BY op, effect, old_leaf, new_leaf"
+        f" bool_or({_IS_WRONG}){lacks} FROM {rows.view} GROUP BY op, effect, old_leaf, new_leaf"
     )
-    return (_group(*group) for group in found)
+    if not lacks_key:
+        return tuple(_group(*group) for group in found), False
+    groups = tuple(_group(*group) for *group, _lacks_key in found)
+    return groups, any(group[-1] for group in found)
 
 
 def _group(op: str, effect: str, *facts: Any) -> OutcomeGroup:
@@ -484,36 +508,6 @@ def _texts_of(outcome: Outcome, values: Mapping[str, Any]) -> dict[int, str | No
         column.attnum: text_of_wire(column.type, values[f"w{column.attnum}"])
         for column in outcome.target.columns
     }
-
-
-def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
-    """Return SQL of the target's rows that satisfy all conditions, with the indexes of their leaf
-    partitions.
-    """
-    where = " AND ".join(conditions) or "TRUE"
-    return " UNION ALL ".join(
-        f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({scan(leaf.source)})) WHERE {where}"
-        for number, leaf in enumerate(target.leaves)
-    )
-
-
-def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
-    """Return the condition `name IN (...)` with all values of `columns` in `rows`.  If equal values
-    are stored identically, Spark pushes the condition into the scan of the files.
-
-    Args:
-        name: a column of the same type as `columns`.
-        rows: a small number of rows.
-    """
-    typed = next(column for column in rows.columns if column.name == columns[0])
-    literals = {
-        matching_form(typed, literal)
-        for column in columns
-        for literal, value in zip(rows.literals(column), rows.values(column), strict=True)
-        if value is not None
-    }
-    name = without_limits(matching_form(typed, name), typed.type)
-    return f"{name} IN ({', '.join(sorted(literals))})" if literals else "FALSE"
 
 
 def _generated(column: TargetColumn) -> str:

@@ -248,7 +248,7 @@ def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcom
     with staged(engine, finished, columns, is_many=not found.is_small) as outcome:
         if target.key:
             moves_keys = _moves_keys(engine, target, found)
-            yield grouped(engine, target, outcome, moves_keys=moves_keys)
+            yield grouped(engine, target, outcome, moves_keys=moves_keys, may_lack_keys=True)
         else:
             yield grouped(engine, target, outcome, "sent columns")
 
@@ -323,10 +323,10 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
     """Return a query for the target's rows, with the columns target_<attnum> and leaf (the leaf
     partition).
 
-    With a key, `previous_leaf` and `next_leaf` are the leaves of other rows with the same key, and
-    `is_first` marks one of several rows that are stored identically in a leaf.  Without a key,
-    `target_occurrence` numbers equal rows from the oldest on, so that a reconcile deletes the rows
-    that other writers have added.
+    With a key, `previous_leaf` and `next_leaf` are the leaves of other rows with the same key.
+    `is_first` marks one of several rows of a leaf that a write finds by the same key.  Without a
+    key, `target_occurrence` numbers equal rows from the oldest on, so that a reconcile deletes the
+    rows that other writers have added.
     """
     is_keyed = bool(target.key)
     parts = []
@@ -341,7 +341,8 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
         over = f"OVER (PARTITION BY {place} ORDER BY leaf)"
         is_first = f"coalesce(lag(leaf) {over} <> leaf, TRUE)"
         if not all(_has_one_form(target.column(k)) for k in target.key):
-            alike = ", ".join(["leaf", *map(own, target.key)])
+            forms = [matching_form(target.column(k), own(k)) for k in target.key]
+            alike = ", ".join(["leaf", *forms])
             is_first = f"row_number() OVER (PARTITION BY {alike} ORDER BY leaf) = 1"
         numbers = (
             f"lag(leaf) {over} AS previous_leaf, lead(leaf) {over} AS next_leaf,"
@@ -358,8 +359,8 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
-    """Return a query for the rows of both sides, joined by their keys.  Keys are never NULL, so
-    `=` suffices: with it Spark reuses the sort order of the windows.
+    """Return a query for the rows of both sides, joined by their keys.  Published keys are never
+    NULL, so `=` suffices: with it Spark reuses the sort order of the windows.
     """
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)

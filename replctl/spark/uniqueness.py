@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.spark.data_type import wire
 from replctl.spark.key_lookup import found_rows
+from replctl.spark.key_path import existing_rows_sql, literal_condition
 from replctl.spark.normal_form import (
     TypedColumn,
     has_own_form,
@@ -23,9 +24,7 @@ from replctl.spark.outcome import (
     RowOp,
     earliest_problem,
     earliest_row,
-    existing_rows_sql,
     first_problem_of_rows,
-    literal_condition,
     row_here,
 )
 from replctl.spark.translation import to_sql

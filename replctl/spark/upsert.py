@@ -79,7 +79,7 @@ def upserted(
     query = finished_sql(target, joined, keep_unchanged=True, with_old=with_old)
     with staged(engine, query, outcome_columns(target, with_old=with_old)) as finished:
         matching: Matching = "key" if target.key else "whole row"
-        yield grouped(engine, target, finished, matching, moves_keys=moves_keys)
+        yield grouped(engine, target, finished, matching, moves_keys=moves_keys, may_lack_keys=True)
 
 
 def affects_twice(engine: Engine, outcome: Outcome, pairs: Staged, key: UniqueKey) -> bool:

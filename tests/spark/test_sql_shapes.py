@@ -56,10 +56,9 @@ from replctl.spark.change_data_feed import (
 )
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.foreign_key_sql import first_broken_reference, first_orphan
-from replctl.spark.key_path import LeafChange
+from replctl.spark.key_path import LeafChange, existing_rows_sql
 from replctl.spark.outcome import (
     Outcome,
-    existing_rows_sql,
     finished_sql,
     outcome_columns,
     violation_sql,
