@@ -61,7 +61,7 @@ from replctl.replication.node import (
     Truncation,
 )
 from replctl.replication.published_relation import PublicationSet, PublishedRelation
-from replctl.replication.refresh_hint import unique_key_hint
+from replctl.replication.refresh_hint import unique_key_hint, value_hint
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.session_thread import SessionThread, in_parallel, session_threads
@@ -261,7 +261,10 @@ class BatchDecoding:
         try:
             return Rows(stack.enter_context(decoded))
         except DataError as error:
-            raise DecodingFailure(error) from error
+            columns = [column for source in sources for column in source.source.columns]
+            is_foreign = any(column.input_of is not None for column in columns)
+            hint = partial(value_hint, published=remote.relation_name) if is_foreign else None
+            raise DecodingFailure(error, hint=hint) from error
         except IntegrityError as error:  # rows written by other programs
             raise self._key_fault(error, remote) from error
 

@@ -10,7 +10,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import LogEntry
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.lake.table_read import numbered_as, relation_at
+from replctl.lake.table_read import published_source, relation_at
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.node import RemoteColumn, RemoteRelation
 from replctl.replication.published_relation import PublishedRelation
@@ -29,7 +29,7 @@ def change_source(published: PublishedRelation, versions: Sequence[FeedVersion])
     by_name = {column.name: column.attnum for column in root.columns}
     return ChangeSource(
         relation.qualified_name,
-        numbered_as(root, relation, versions[-1].version, [v.version for v in versions]),
+        published_source(root, relation, versions[-1].version, [v.version for v in versions]),
         tuple(versions),
         tuple(by_name[name] for name in names if name in by_name),
         names,

@@ -36,7 +36,7 @@ from replctl.lake.published_definition import table_definition
 from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import check_filters, remote_table
 from replctl.lake.small_source import with_small_rows
-from replctl.lake.table_read import enter_foreign_versions, numbered_as
+from replctl.lake.table_read import enter_foreign_versions, numbered_as, published_source
 from replctl.lake.version_chain import replaced
 from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
@@ -220,7 +220,7 @@ class PublishedTables:
         for leaf in leaves:
             check_copyable(self._session, table, leaf, versions.get(leaf.oid))
         there = [  # the other leaves had no table at the snapshot, hence no rows
-            (leaf.oid, numbered_as(table.relation, leaf, versions[leaf.oid]))
+            (leaf.oid, published_source(table.relation, leaf, versions[leaf.oid]))
             for leaf in leaves
             if versions.get(leaf.oid) is not None
         ]

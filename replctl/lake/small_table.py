@@ -94,6 +94,7 @@ def are_plain(source: TableSource) -> bool:
         column.fault is not None
         or column.zone is not None
         or column.text_of is not None
+        or column.input_of is not None
         or is_native(column.type)
         for column in source.columns
     )

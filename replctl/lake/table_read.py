@@ -27,10 +27,10 @@ from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
 from replctl.lake.snapshot_version import snapshot_versions
 from replctl.lake.table_metadata import WIDENING
-from replctl.lake.table_state import table_state
+from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
 from replctl.session import Session
-from replctl.spark import TableColumn, TableSource
+from replctl.spark import TableColumn, TableSource, needs_input
 
 
 def table_source(
@@ -178,6 +178,27 @@ def numbered_as(
         replace(found, attnum=column.attnum)
         for column in root.columns
         if (found := by_name.get(column.name)) is not None
+    )
+    return replace(source, columns=columns)
+
+
+def published_source(
+    root: Relation,
+    leaf: Relation,
+    version: int | None = None,
+    changed_in: Collection[int] = (),
+) -> TableSource:
+    """Return the source of `numbered_as` for rows to send.  If other programs write the table, the
+    types' input functions read the values."""
+    source = numbered_as(root, leaf, version, changed_in)
+    if leaf.storage is None or not has_foreign_rules(leaf.storage):
+        return source
+    names = {column.attnum: column.name for column in root.columns}
+    columns = tuple(
+        replace(c, input_of=f'column "{names[c.attnum]}" of table "{leaf.qualified_name}"')
+        if needs_input(c.type, c.typmod) and c.storage_name is not None
+        else c
+        for c in source.columns
     )
     return replace(source, columns=columns)
 

@@ -59,6 +59,12 @@ def unique_key_hint(subscription: Subscription, published: RelationName) -> str:
     return f"Give each row a key of its own at the publisher, then use {refresh}"
 
 
+def value_hint(subscription: Subscription, published: RelationName) -> str:
+    """Return the HINT for a published table with a value that its type does not allow."""
+    refresh = refresh_hint(subscription, subscription.table_map.target(published))
+    return f"Correct the value at the publisher, then use {refresh}"
+
+
 def _statement(
     subscription: str, tables: Sequence[RelationName], option: str = "", *, is_off: bool
 ) -> str:

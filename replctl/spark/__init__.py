@@ -62,6 +62,7 @@ from replctl.spark.staged import Staged as Staged
 from replctl.spark.staged import StagedColumn as StagedColumn
 from replctl.spark.staging import LocalRows as LocalRows
 from replctl.spark.staging import late_view as late_view
+from replctl.spark.stored_input import needs_input as needs_input
 from replctl.spark.table_comparison import DIFFERENCE_KINDS as DIFFERENCE_KINDS
 from replctl.spark.table_comparison import Comparison as Comparison
 from replctl.spark.table_comparison import RowDifference as RowDifference

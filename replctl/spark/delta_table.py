@@ -10,6 +10,7 @@ from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
 from replctl.spark.native_form import json_text
 from replctl.spark.sql_value import raised_sql
+from replctl.spark.stored_input import input_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import CommitNote, PartitionZone, TableColumn, TableSource
 from replctl.types.delta_type import SHOWN_AS, is_native
@@ -213,6 +214,8 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
     if column.is_wider:
         own = storage_type(*(column.text_of or (column.type, column.typmod)))
         stored = f"CAST({stored} AS {own})"
+    if column.input_of is not None:
+        stored = input_sql(column, stored)
     if column.text_of is None:
         return stored
     value: nodes.Expr = nodes.Var(column.attnum, *column.text_of)

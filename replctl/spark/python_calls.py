@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash|row)\w*)\(")
+_NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash|row|stored)\w*)\(")
 
 
 def python_calls(sql: str) -> set[str]:

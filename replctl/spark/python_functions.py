@@ -1,6 +1,6 @@
 """Functions that Spark runs in Python with Arrow, because Spark has no exact equivalent: for
 expressions (replctl_eval_...), for numerics as texts (replctl_numeric_...), and for the text forms
-of types (replctl_in_..., replctl_out_..., replctl_row).
+of types (replctl_in_..., replctl_out_..., replctl_stored_..., replctl_row).
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from replctl.adt import numeric_arithmetic
-from replctl.errors import PostgresError
+from replctl.errors import InvalidDatetimeFormat, PostgresError
 from replctl.recursion_limit import raise_recursion_limit
-from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
+from replctl.spark.data_type import (
+    decimal_of,
+    element_type,
+    not_stored,
+    text_of_wire,
+    to_wire_value,
+    wire,
+)
 from replctl.spark.python_calls import python_calls
 from replctl.spark.received_row import read_row
 from replctl.spark.sql_value import raised_text
@@ -106,6 +113,8 @@ def _definition(name: str) -> tuple[Callable[..., Any], pa.DataType]:
     kind, _, type_name = name.removeprefix("replctl_").partition("_")
     if kind == "in":
         return _reader(type_name), wire(type_name).arrow
+    if kind == "stored":
+        return _stored_reader(type_name), wire(type_name).arrow
     if kind == "out":
         return _writer(type_name), pa.string()
     function, result_type = _FUNCTIONS[name]
@@ -161,6 +170,36 @@ def _arrow_function(evaluate: Callable[..., Any], result: pa.DataType) -> Any:
 
 def _reader(type_name: str) -> Callable[[str, int], Any]:
     return lambda value, typmod: to_wire_value(type_name, -1, text.parse(type_name, value, typmod))
+
+
+def _stored_reader(type_name: str) -> Callable[[Any, int, str], Any]:
+    """Return a function that reads a stored value like the type's input function.
+
+    Its last argument says where the value is, for the DETAIL of errors.
+    """
+    element = element_type(type_name)
+
+    def read(value: Any, typmod: int) -> Any:
+        if element is not None:
+            return [None if item is None else read_item(item, typmod) for item in value]
+        return read_item(value, typmod)
+
+    def read_item(value: Any, typmod: int) -> Any:
+        if isinstance(value, dict) and None in value.values():
+            fields = " ".join(f"{name}={number}" for name, number in value.items())
+            raise InvalidDatetimeFormat(f'invalid input syntax for type interval: "{fields}"')
+        shown = text_of_wire(element or type_name, value) or ""
+        parsed = text.parse(element or type_name, shown, typmod)
+        return to_wire_value(element or type_name, -1, parsed)
+
+    def read_at(value: Any, typmod: int, place: str) -> Any:
+        try:
+            return read(value, typmod)
+        except PostgresError as error:
+            error.detail = place if error.detail is None else f"{error.detail} {place}"
+            raise
+
+    return read_at
 
 
 def _writer(type_name: str) -> Callable[[Any], str | None]:

@@ -124,7 +124,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
     if target in ("text", "name", "unknown"):
         return SqlValue(value.text, target, "STRING")
     if target in ("varchar", "bpchar"):
-        return SqlValue(_fitted(value.text, target, typmod), target, "STRING")
+        return SqlValue(fitted_sql(value.text, target, typmod), target, "STRING")
     if target == "numeric":
         if typmod < 0:
             return SqlValue(f"replctl_numeric_canonical({value.text})", target, "STRING")
@@ -150,14 +150,18 @@ def _label(text: str, enum: EnumType) -> str:
     return f"CASE WHEN {is_label} THEN {text} WHEN {text} IS NOT NULL THEN {error} END"
 
 
-def _fitted(text: str, target: str, typmod: int) -> str:
+def fitted_sql(text: str, target: str, typmod: int, detail: str = "") -> str:
     """Return SQL that converts a text to varchar(n) or char(n).  A text that is too long causes an
-    error unless only trailing blanks exceed the length."""
+    error unless only trailing blanks exceed the length.
+
+    Args:
+        detail: the DETAIL of the error.
+    """
     if typmod < 0:
         return text
     length = typmod - 4
     shown = "character varying" if target == "varchar" else "character"
-    error = raise_error_sql("22001", f"value too long for type {shown}({length})")
+    error = raise_error_sql("22001", f"value too long for type {shown}({length})", detail)
     fitted = (
         f"substring({text}, 1, {length})" if target == "varchar" else f"rpad({text}, {length}, ' ')"
     )

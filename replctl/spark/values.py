@@ -47,6 +47,8 @@ class TableColumn:
         zone: the time zone of a timestamp that Spark would read as a different instant.
         is_wider: the table stores the column with a wider type, after an ALTER TABLE was rolled
             back.
+        input_of: the column and its table as errors show them, if the type's input function must
+            read the values, because other programs may have written them.
     """
 
     attnum: int
@@ -60,6 +62,7 @@ class TableColumn:
     fault: PostgresError | None = None
     zone: PartitionZone | None = None
     is_wider: bool = False
+    input_of: str | None = None
 
     def at(self, version: int) -> TableColumn:
         """Return the same column at a version."""
