@@ -72,8 +72,10 @@ HINTS: dict[str, str] = {
     "refresh_all_hint(subscription, tables)": "lake/test_forked_log.py::"
     "test_a_publisher_that_was_put_back_stops_the_subscription",
     "self._refresh(catalog, relation) or error.hint": _TARGET,
-    "self._key_hint(batch, conflict)": "subscription/test_broken_keys.py::"
+    "unique_key_hint(self._subscription, published)": "subscription/test_broken_keys.py::"
     "test_the_hint_ends_with_equal_rows",
+    "identity_hint(self._subscription, published, error.unpublished)": "subscription/"
+    "test_missing_identity.py::test_the_hint_ends_with_equal_rows",
     "_statement(subscription, relation, 'delete = none')": _RECONCILE,
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
     "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",

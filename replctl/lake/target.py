@@ -13,7 +13,7 @@ from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.relation_kind import ForeignKeyMatch, Identity
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
-from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
+from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.expr.user_type import without_user_types
@@ -22,6 +22,7 @@ from replctl.lake.delta_rules import DeltaRules, delta_rules, names_any
 from replctl.lake.missing_column import missing_columns
 from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
+from replctl.replication.apply_error import MissingIdentity
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key
 from replctl.spark import (
@@ -548,8 +549,8 @@ def check_updatable(
 
     Raises:
         FeatureNotSupported: the target's partitions identify rows by different columns (0A000).
-        ObjectNotInPrerequisiteState: the target's key is not sent, or the target has no key and the
-            publisher's replica identity is not the whole row (55000).
+        MissingIdentity: the target's key is not sent, or the target has no key and the publisher's
+            replica identity is not the whole row (55000).
     """
     sent_identity = (
         {column.name for column in remote.columns}
@@ -569,11 +570,14 @@ def check_updatable(
         _check_equal_texts(target, relation)
         return
     if key:
-        raise ObjectNotInPrerequisiteState(
+        error = MissingIdentity(
             "publisher did not send replica identity column expected by the logical replication"
             f' target relation "{target.name}"'
         )
-    raise ObjectNotInPrerequisiteState(
+        names = [target.column(attnum).name for attnum in key if target.column(attnum).sent is None]
+        error.unpublished = tuple(names)
+        raise error
+    raise MissingIdentity(
         f'logical replication target relation "{target.name}" has neither REPLICA IDENTITY index'
         " nor PRIMARY KEY column and published relation does not have REPLICA IDENTITY FULL"
     )

@@ -26,8 +26,10 @@ from replctl.errors import (
 from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.apply_error import (
     DecodingFailure,
+    MissingIdentity,
     ReplicationConflict,
     decoding_context,
     error_context,
@@ -38,7 +40,7 @@ from replctl.replication.node import (
     RemoteTransaction,
     Subscriber,
 )
-from replctl.replication.refresh_hint import offer_reconcile, unique_key_hint
+from replctl.replication.refresh_hint import identity_hint, offer_reconcile, unique_key_hint
 from replctl.replication.subscription_run import SubscriptionRun
 
 #: Conflicts that a duplicate key of the published table can cause.
@@ -479,21 +481,33 @@ class _Worker:
         if conflict.type is not None:
             self._subscriber.state.count_conflicts({conflict.type: 1})
         error = conflict_error(self._origin, self._subscription, batch, conflict)
-        if error.hint is None and conflict.type in _EXISTS:
-            error.hint = self._key_hint(batch, conflict)
+        published = self._foreign_table(batch, conflict)
+        if error.hint is None and published is not None:
+            self._explain(error, conflict, published)
         return error
 
-    def _key_hint(self, batch: ChangeBatch, conflict: ReplicationConflict) -> str | None:
-        """Return the hint about duplicate keys of the published table; None if they cannot be the
-        reason of the conflict.
-        """
+    def _foreign_table(
+        self, batch: ChangeBatch, conflict: ReplicationConflict
+    ) -> RelationName | None:
+        """Return the name of the published table of a conflict if other programs write the table.
+        They do not enforce its key, and nobody refuses their changes."""
         for item in batch.changes:
             remote = item.relation
-            name = remote.relation_name
-            target = ".".join(self._subscription.table_map.target(name))
+            target = ".".join(self._subscription.table_map.target(remote.relation_name))
             if remote.has_other_writers and target == conflict.relation:
-                return unique_key_hint(self._subscription, name)
+                return remote.relation_name
         return None
+
+    def _explain(
+        self, error: PostgresError, conflict: ReplicationConflict, published: RelationName
+    ) -> None:
+        """Add the HINT to an error that a change of another program may have caused."""
+        if conflict.type in _EXISTS:
+            error.hint = unique_key_hint(self._subscription, published)
+        elif isinstance(error, MissingIdentity):
+            error.hint = identity_hint(self._subscription, published, error.unpublished)
+            if not error.unpublished:
+                error.reconciles = (self._subscription.table_map.target(published),)
 
 
 def conflict_error(

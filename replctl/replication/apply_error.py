@@ -43,6 +43,16 @@ class ReplacedTable(ObjectNotInPrerequisiteState):
     """Raised if a published table no longer has the versions that must be read."""
 
 
+class MissingIdentity(ObjectNotInPrerequisiteState):
+    """Raised if the publisher does not send the old values that identify rows in the target.
+
+    Attributes:
+        unpublished: the names of those columns of the target's key that no publication sends.
+    """
+
+    unpublished: tuple[str, ...] = ()
+
+
 class DecodingFailure(Exception):
     """Raised if a transaction cannot be sent.  For example, a row filter divides by zero, or the
     publications list different columns of a table.

@@ -65,6 +65,25 @@ def value_hint(subscription: Subscription, published: RelationName) -> str:
     return f"Correct the value at the publisher, then use {refresh}"
 
 
+def identity_hint(
+    subscription: Subscription, published: RelationName, unpublished: Sequence[str]
+) -> str:
+    """Return the HINT for changes of other programs that lack the values that identify rows.
+
+    Args:
+        unpublished: the columns of the target's key that no publication sends.
+    """
+    refresh = refresh_hint(subscription, subscription.table_map.target(published))
+    if unpublished:
+        names = ", ".join(map(quote_identifier, unpublished))
+        return (
+            f"Publish ({names}), or give the target a primary key of published columns, then use"
+            f" {refresh}"
+        )
+    table = quote_qualified_identifier(*published)
+    return f"At the publisher, use ALTER TABLE {table} REPLICA IDENTITY FULL; then use {refresh}"
+
+
 def _statement(
     subscription: str, tables: Sequence[RelationName], option: str = "", *, is_off: bool
 ) -> str:
