@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from faulty_proxy import Proxy
 from fix_s3 import ACCOUNT, S3, made_bucket
-from fix_spark import BRIEF_PROPERTIES
+from fix_spark import PROPERTIES
 from owned_lake import TRIES_ALL
 from s3_commands import Commands
 
@@ -48,7 +48,7 @@ def test_copies_and_batches_on_s3_survive(tmp_path: Path, bucket: S3) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
         with temporary_server(
-            "1g", properties=BRIEF_PROPERTIES, folder=_made(tmp_path / "server")
+            "1g", properties=PROPERTIES, folder=_made(tmp_path / "server")
         ) as remote:
             _check_survival(Commands(tmp_path / "cluster", bucket, remote))
 
