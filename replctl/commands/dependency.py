@@ -471,7 +471,7 @@ def describe(ddl: Ddl, target: Object) -> str:
             return f"type {environment.format_type(type_name(target.oid))}"
         case "function":
             function = next(f for f in list_functions(ddl.catalog) if f.oid == target.oid)
-            return f"function {function_signature(ddl, function, ',')}"
+            return f"function {function_signature(ddl, function)}"
         case "operator":
             operator = next(o for o in list_operators(ddl.catalog) if o.oid == target.oid)
             return f"operator {operator_signature(ddl, operator)}"

@@ -83,7 +83,7 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     _check_given_once(statement.options)
     options = {option.name: option.value or "" for option in statement.options}
     language = _language(options)
-    arguments = tuple(_argument(ddl, parameter) for parameter in statement.parameters)
+    arguments = _arguments(ddl, statement.parameters)
     if statement.returns is None:
         raise InvalidFunctionDefinition("function result type must be specified")
     result = _usable_type(ddl, statement.returns)
@@ -240,7 +240,20 @@ def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
             "cannot change return type of existing function",
             hint=f"Use DROP FUNCTION {function_signature(ddl, existing)} first.",
         )
+    _check_kept_names(ddl, existing, function)
     update_function(ddl.catalog, replace(function, oid=existing.oid, owner=existing.owner))
+
+
+def _check_kept_names(ddl: Ddl, existing: UserFunction, function: UserFunction) -> None:
+    """Check that a function keeps the names of its parameters.  A parameter without a name may get
+    one.
+    """
+    for old, new in zip(existing.argument_names, function.argument_names, strict=True):
+        if old and old != new:
+            raise InvalidFunctionDefinition(
+                f'cannot change name of input parameter "{old}"',
+                hint=f"Use DROP FUNCTION {function_signature(ddl, existing)} first.",
+            )
 
 
 def _check_invoker(security: str) -> None:
@@ -257,6 +270,22 @@ def _language(options: dict[str, str]) -> str:
     if language not in _LANGUAGES:
         raise UndefinedObject(f'language "{language}" does not exist')
     return language
+
+
+def _arguments(ddl: Ddl, parameters: Sequence[ast.FunctionParameter]) -> tuple[str, ...]:
+    """Return the types of the parameters.  Check that no two have the same name
+    (interpret_function_parameter_list).
+    """
+    types: list[str] = []
+    names: set[str] = set()
+    for parameter in parameters:
+        types.append(_argument(ddl, parameter))
+        if parameter.name and parameter.name in names:
+            raise InvalidFunctionDefinition(
+                f'parameter name "{parameter.name}" used more than once'
+            )
+        names.add(parameter.name or "")
+    return tuple(types)
 
 
 def _argument(ddl: Ddl, parameter: ast.FunctionParameter) -> str:
@@ -279,15 +308,15 @@ def _usable_type(ddl: Ddl, type_name: ast.TypeName) -> Type:
     return type_
 
 
-def function_signature(ddl: Ddl, function: UserFunction, separator: str = ", ") -> str:
-    """Return the signature of a function: `f(integer, text)`.  Prepend its schema if the search
+def function_signature(ddl: Ddl, function: UserFunction) -> str:
+    """Return the signature of a function: `f(integer,text)`.  Prepend its schema if the search
     path does not have it.
     """
     shown = [ddl.environment.format_type(argument) for argument in function.arguments]
     visible = any(oid == function.schema_oid for _name, oid in ddl.environment.search_path.entries)
     schema_name = ddl.environment.schema_name(function.schema_oid) or ""
     prefix = "" if visible else f"{quote_identifier(schema_name)}."
-    return f"{prefix}{quote_identifier(function.name)}({separator.join(shown)})"
+    return f"{prefix}{quote_identifier(function.name)}({','.join(shown)})"
 
 
 def operator_signature(ddl: Ddl, operator: UserOperator) -> str:
