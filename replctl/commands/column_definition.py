@@ -178,6 +178,7 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
 
     Raises:
         SqlSyntaxError: two of these constraints contradict each other.
+        FeatureNotSupported: the identity column is a partition's.
     """
     kinds = {"default": 0, "generated": 0, "identity": 0}
     has_null = False
@@ -187,6 +188,8 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
     for constraint in definition.constraints:
         pos = constraint.pos
         match constraint.kind:
+            case "identity" if definition.type_name is None:
+                raise FeatureNotSupported("identity columns are not supported on partitions")
             case "null" | "not_null" | "identity" as kind if has_null and column.not_null != (
                 kind != "null"
             ):
