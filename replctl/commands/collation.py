@@ -9,9 +9,9 @@ from __future__ import annotations
 from replctl.catalog.pg_collation import UserCollation, insert_collation, list_collations
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.naming import creation_schema
-from replctl.errors import DuplicateObject, InvalidObjectDefinition, UndefinedObject
+from replctl.errors import DuplicateObject, InvalidObjectDefinition
 from replctl.expr.environment import user_collation
-from replctl.expr.type_names import check_schema, split_name
+from replctl.expr.type_names import find_collation, split_name
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import builtin_rows
@@ -49,11 +49,7 @@ def _create_collation(ddl: Ddl, statement: ast.CreateCollation) -> str:
 
 def _source(ddl: Ddl, names: tuple[str, ...]) -> str:
     """Return the collation to copy.  If it is a copy, return its built-in original."""
-    schema_name, name = split_name(ddl.environment, names)
-    check_schema(ddl.environment, schema_name)
-    found = ddl.environment.collation(schema_name, name)
-    if found is None:
-        raise UndefinedObject(f'collation "{".".join(names)}" for encoding "UTF8" does not exist')
+    found = find_collation(ddl.environment, names)
     if found == _DEFAULT:
         raise InvalidObjectDefinition(f'collation "{_DEFAULT}" cannot be copied')
     copies = {user_collation(made.oid): made.source for made in list_collations(ddl.catalog)}

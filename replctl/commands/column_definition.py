@@ -19,10 +19,9 @@ from replctl.errors import (
     InvalidTableDefinition,
     SqlSyntaxError,
     TooManyColumns,
-    UndefinedObject,
 )
 from replctl.expr.environment import is_user_collation
-from replctl.expr.type_names import type_of
+from replctl.expr.type_names import find_collation, type_of
 from replctl.expr.user_type import stored_type
 from replctl.parser import ast
 from replctl.record import dataclass
@@ -81,7 +80,8 @@ def column_draft(
     type_, typmod = type_of(environment, type_name)
     column = typed(
         environment, Column(0, definition.name, ""), type_.name, typmod,
-        column_collation(environment, definition.collation, type_), len(type_name.array_bounds),
+        column_collation(environment, definition.collation, type_, definition.collation_pos),
+        len(type_name.array_bounds),
     )  # fmt: skip
     column = replace(
         column,
@@ -246,28 +246,28 @@ def check_column_count(count: int) -> None:
 
 
 def column_collation(
-    environment: CatalogEnvironment, collation: tuple[str, ...], type_: Type
+    environment: CatalogEnvironment, collation: tuple[str, ...], type_: Type, position: int = -1
 ) -> str | None:
     """Return the requested collation of a column; without a request, the default collation of its
     type.  The default collation of an array is that of its element type.
 
     Raises:
         UndefinedObject: there is no such collation.
+        InvalidSchemaName: there is no such schema.
         DatatypeMismatch: values of the type have no collation.
         FeatureNotSupported: the collation is user-defined.
     """
     element = type_ if type_.element is None else environment.type(type_.element)
     if not collation:
         return element.collation
-    shown = ".".join(collation)
-    schema_name = collation[-2] if len(collation) > 1 else None
-    found = environment.collation(schema_name, collation[-1])
-    if found is None:
-        raise UndefinedObject(f'collation "{shown}" for encoding "UTF8" does not exist')
+    found = find_collation(environment, collation, position)
     if element.collation is None:
         raise DatatypeMismatch(
-            f"collations are not supported by type {environment.format_type(type_.name)}"
+            f"collations are not supported by type {environment.format_type(type_.name)}",
+            position=position,
         )
     if is_user_collation(found):
-        raise FeatureNotSupported("collations that users made are not supported here")
+        raise FeatureNotSupported(
+            "collations that users made are not supported here", position=position
+        )
     return found

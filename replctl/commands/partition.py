@@ -9,6 +9,7 @@ from dataclasses import replace
 from replctl.catalog.pg_class import Column, PartitionBound, PartitionKey, Relation, leaf_partitions
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import PartitionStrategy
+from replctl.commands.column_definition import column_collation
 from replctl.commands.ddl import Ddl, require_rows
 from replctl.commands.foreign_key import clone_foreign_key
 from replctl.commands.index import constraint_of, index_of_partition
@@ -92,6 +93,7 @@ def _key_attnum(
             detail=f'Column "{name}" is a generated column.',
             position=pos,
         )
+    column_collation(ddl.environment, element.collation, ddl.environment.type(column.declared_type))
     if element.collation or element.opclass:
         raise FeatureNotSupported(
             "COLLATE and operator classes of partition keys are not supported", position=pos

@@ -15,7 +15,6 @@ from replctl.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
     IndeterminateDatatype,
-    PostgresError,
     SqlSyntaxError,
     TooManyColumns,
     UndefinedObject,
@@ -41,7 +40,7 @@ from replctl.expr.operators import make_operator, make_scalar_array_operator
 from replctl.expr.scope import Scope
 from replctl.expr.sublinks import AnalyzeQuery, sublink
 from replctl.expr.sublinks import OutputColumn as OutputColumn
-from replctl.expr.type_names import check_schema, split_name, type_of
+from replctl.expr.type_names import find_collation, type_of
 from replctl.parser import ast
 from replctl.types.type_kind import TypeCategory
 
@@ -302,17 +301,7 @@ class Analyzer:
             UndefinedObject: there is no such collation for the encoding.
             FeatureNotSupported: the collation is user-defined, and the expression is no row filter.
         """
-        try:
-            schema, short = split_name(self.environment, name)
-            check_schema(self.environment, schema)
-        except PostgresError as error:
-            error.position = pos
-            raise
-        found = self.environment.collation(schema, short)
-        if found is None:
-            raise UndefinedObject(
-                f'collation "{".".join(name)}" for encoding "UTF8" does not exist', position=pos
-            )
+        found = find_collation(self.environment, name, pos)
         if is_user_collation(found) and not self.is_row_filter:
             raise FeatureNotSupported(
                 "collations that users made are not supported here", position=pos

@@ -133,3 +133,25 @@ def _modifier_text(raw: ast.RawExpr, pos: int) -> str:
 
 def _shown(type_name: ast.TypeName) -> str:
     return ".".join(type_name.names) + ("[]" if type_name.array_bounds else "")
+
+
+def find_collation(environment: Environment, names: tuple[str, ...], position: int = -1) -> str:
+    """Return the internal name of the collation with a name (LookupCollation).
+
+    Raises:
+        UndefinedObject: there is no such collation for the encoding.
+        InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: the qualified name is wrong.
+    """
+    try:
+        schema, short = split_name(environment, names)
+        check_schema(environment, schema)
+    except PostgresError as error:
+        error.position = position
+        raise
+    found = environment.collation(schema, short)
+    if found is None:
+        shown = ".".join(names)
+        raise UndefinedObject(
+            f'collation "{shown}" for encoding "UTF8" does not exist', position=position
+        )
+    return found

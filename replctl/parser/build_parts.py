@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias, cast
 
 from lark import Token
@@ -25,6 +26,13 @@ class Collation(NamedTuple):
 def collation_name(clause: Collation | None) -> tuple[str, ...]:
     """Return the name in a COLLATE clause; () if there is no clause."""
     return () if clause is None else clause.name
+
+
+def with_collation(column: ast.ColumnDef, clause: Collation | None) -> ast.ColumnDef:
+    """Return a column with the collation in a COLLATE clause."""
+    if clause is None:
+        return column
+    return replace(column, collation=clause.name, collation_pos=start_of(clause.word))
 
 
 def name_texts(names: Names | None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from replctl.errors import (
     WindowingError,
 )
 from replctl.parser import ast
-from replctl.parser.build_parts import Collation, collation_name, leftmost, start_of
+from replctl.parser.build_parts import Collation, leftmost, start_of, with_collation
 
 #: The clauses after the body of a query, as fields of SelectStmt.
 Tail = dict[str, Any]
@@ -374,9 +374,7 @@ class QueryBuilder:
     def func_column(
         self, name: Token, type_name: ast.TypeName, collation: Collation | None
     ) -> ast.ColumnDef:
-        return ast.ColumnDef(
-            str(name), type_name, collation=collation_name(collation), pos=start_of(name)
-        )
+        return with_collation(ast.ColumnDef(str(name), type_name, pos=start_of(name)), collation)
 
     def ordinality(self, *words: Token) -> bool:
         return True

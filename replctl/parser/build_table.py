@@ -19,6 +19,7 @@ from replctl.parser.build_parts import (
     name_texts,
     optional_text,
     start_of,
+    with_collation,
 )
 from replctl.parser.constraint_attributes import Attribute, with_attributes
 
@@ -276,8 +277,8 @@ def defined_column(
             "multiple COLLATE clauses not allowed", position=start_of(collations[1].word)
         )
     rest = [item for item in constraints if not isinstance(item, Collation)]
-    collation = collations[0].name if collations else ()
-    return ast.ColumnDef(str(name), None, with_attributes(rest), collation, pos=start_of(name))
+    column = ast.ColumnDef(str(name), None, with_attributes(rest), pos=start_of(name))
+    return with_collation(column, collations[0] if collations else None)
 
 
 def _create_table(head: _TableHead, storage: _Storage, **fields: Any) -> ast.CreateTable:

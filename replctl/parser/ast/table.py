@@ -55,6 +55,7 @@ class ColumnDef(Node):
     collation: tuple[str, ...] = ()
     storage: str | None = None
     compression: str | None = None
+    collation_pos: int = -1  # the offset of COLLATE
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
