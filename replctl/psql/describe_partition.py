@@ -20,14 +20,15 @@ from replctl.types.quote import quote_identifier
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column of a partition key: its text for comparisons, its text alone, and the type of
-    constants for comparisons.
+    """A column of a partition key: its text for comparisons, its text alone, and the type and the
+    collation of constants for comparisons.
     """
 
     text: str
     bare: str
     type: str
     typmod: int
+    collation: str | None
 
 
 def partition_constraint(target: Described, relation: Relation) -> str | None:
@@ -175,27 +176,23 @@ def _keys(target: Described, parent: Relation) -> list[_Key]:
     for attnum in parent.partition_key.attnums:
         if attnum:
             column = parent.column_at(attnum)
-            bare, type_, typmod = (
-                quote_identifier(column.name),
-                column.declared_type,
-                column.declared_typmod,
-            )
+            bare, stored = quote_identifier(column.name), column.type
+            type_, typmod = column.declared_type, column.declared_typmod
+            collation = column.collation
         else:
             expr = next(exprs)
-            bare, type_, typmod = (
-                ruleutils.get_expr(target.environment, parent, expr),
-                expr.type,
-                -1,
-            )
-        if type_ == "varchar":  # varchar uses the operators of text
-            keys.append(_Key(f"({bare})::text", bare, "text", -1))
-        else:
-            keys.append(_Key(bare, bare, type_, typmod))
+            bare = ruleutils.get_expr(target.environment, parent, expr)
+            stored, type_, typmod = expr.type, expr.type, -1
+            collation = nodes.collation(expr)
+        # varchar uses the operators of text
+        text = f"({bare})::text" if stored == "varchar" else bare
+        keys.append(_Key(text, bare, type_, typmod, collation))
     return keys
 
 
 def _constant(target: Described, key: _Key, value: str | None) -> str:
-    return constant(target.environment, nodes.Const(key.type, value, key.typmod))
+    const = nodes.Const(key.type, value, key.typmod, key.collation)
+    return constant(target.environment, const)
 
 
 def _not_null(keys: list[_Key]) -> list[str]:
