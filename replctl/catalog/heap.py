@@ -22,7 +22,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_inherits import insert_parent
-from replctl.catalog.pg_type import type_oid
+from replctl.catalog.pg_type import get_type, type_oid
 from replctl.catalog.relation_kind import ConstraintKind, RelKind, ReplicaIdentity
 from replctl.catalog.storage import StorageColumn, insert_storage_column, release_storage_name
 from replctl.catalog.transaction import Catalog
@@ -107,6 +107,7 @@ def remove_column(catalog: Catalog, relid: int, column: Column) -> None:
         column.typmod,
         is_dropped=True,
         dimensions=column.dimensions,
+        storage=column.storage or get_type(catalog, column.declared_type).storage,
     )
     update_column(catalog, relid, dropped)
     set_comment(catalog, "pg_class", relid, None, number=column.attnum)

@@ -14,7 +14,7 @@ from replctl.catalog.relation_kind import ConstraintKind
 from replctl.commands.ddl import Ddl, require_rows
 from replctl.commands.index import IndexDraft
 from replctl.commands.naming import check_tablespace, constraint_name
-from replctl.commands.table_expression import check_expression, columns_used
+from replctl.commands.table_expression import check_expression
 from replctl.errors import (
     CheckViolation,
     DuplicateColumn,
@@ -188,8 +188,8 @@ def add_checks(
         expr = check_expression(ddl.environment, relation, raw.expr, ddl.now)
         name = raw.name
         if name is None:
-            used = [relation.column_at(a).name for a in sorted(columns_used(expr)) if a > 0]
-            only = used if len(used) == 1 else []
+            attnums = _key_of_check(expr)
+            only = [_column_name(relation, attnums[0])] if len(attnums) == 1 and attnums[0] else []
             name = constraint_name(
                 ddl.catalog, relation.name, relation.schema_oid, only, "check", names
             )
@@ -252,11 +252,24 @@ def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) 
             merged = replace(existing, inherited_count=existing.inherited_count + 1)
         update_constraint(ddl.catalog, merged)
         return merged
-    columns = tuple(sorted(attnum for attnum in columns_used(check.check) if attnum > 0))
-    made = replace(check, oid=ddl.catalog.new_oid(), columns=columns)
+    made = replace(check, oid=ddl.catalog.new_oid(), columns=_key_of_check(check.check))
     insert_constraint(ddl.catalog, relation, made)
     require_check(ddl, relation, made)
     return made
+
+
+def _key_of_check(expr: nodes.Expr) -> tuple[int, ...]:
+    """Return the attnums of the columns in the condition of a CHECK in the order of their first
+    use.  System columns have negative numbers, and 0 stands for the whole row.
+    """
+    found = (node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var))
+    return tuple(dict.fromkeys(found))
+
+
+def _column_name(relation: Relation, attnum: int) -> str:
+    if attnum > 0:
+        return relation.column_at(attnum).name
+    return next(name for name, (number, _type) in system_columns().items() if number == attnum)
 
 
 def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:

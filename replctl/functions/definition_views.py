@@ -25,6 +25,7 @@ from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.types import builtin
+from replctl.types.builtin import Type
 from replctl.types.type_kind import TypeStorage
 
 
@@ -63,12 +64,15 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
     relations = load_relations(context.catalog, oids)
     parents = {oid for relation in relations.values() for oid in relation.parents}
     triggered = _with_triggers(context)
-    methods = {row["indexrelid"]: row["indam"] for row in stored_rows(context, "pg_index")}
+    indexes = {row["indexrelid"]: row for row in stored_rows(context, "pg_index")}
     for row in rows:
         relation_ = relations[int(row["oid"])]
+        index = indexes.get(relation_.oid)
         yield {
             **row,
-            "relnatts": len(relation_.columns) + len(relation_.dropped_attnums),
+            "relnatts": len(relation_.columns) + len(relation_.dropped_attnums)
+            if index is None
+            else len(str(index["indkey"]).split()),
             "reloptions": array_text([f"{k}={v}" for k, v in relation_.options.items()])
             if relation_.options
             else None,
@@ -77,7 +81,7 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
             "relhasindex": int(bool(relation_.indexes)),
             "relchecks": len(relation_.checks()),
             "relhassubclass": int(relation_.oid in parents),
-            "relam": _ACCESS_METHODS[methods.get(relation_.oid, "heap")]
+            "relam": _ACCESS_METHODS["heap" if index is None else index["indam"]]
             if relation_.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX, RelKind.TABLE)
             else 0,
         }
@@ -89,26 +93,28 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
             type_ = builtin.types().get(kind)  # arrays of catalogs' row types do not exist
             yield {
                 "attrelid": relation.oid, "attname": name, "attnum": attnum,
-                "atttypid": 0 if type_ is None else type_.oid,
-                "attlen": -1 if type_ is None else type_.length, "atttypmod": -1,
-                "attstorage": TypeStorage.EXTENDED if type_ is None else type_.storage,
+                "atttypid": 0 if type_ is None else type_.oid, "atttypmod": -1,
+                **_stored_form(type_, TypeStorage.EXTENDED),
             }  # fmt: skip
+        if relation.kind == RelKind.TABLE:
+            yield from _system_columns(relation.oid)
+    for oid in relation_oids(context.catalog, "rpmS"):
+        yield from _system_columns(oid)
     columns: dict[tuple[int, int], Row] = {}
     for stored in stored_rows(context, "pg_attribute"):
         known = context.environment.type_by_oid(int(stored["atttypid"]))
-        length = -1 if known is None else known.length
-        storage = TypeStorage.PLAIN if known is None else known.storage
+        form = _stored_form(known, TypeStorage.PLAIN)
         has_default = stored["atthasdef"] and not stored["attidentity"]
         options = json.loads(stored["attoptions"] or "{}")
         row = {
-            **stored, "attlen": length, "atthasdef": has_default,
-            "attstorage": stored["attstorage"] or storage,
+            **stored, **form, "atthasdef": has_default,
+            "attstorage": stored["attstorage"] or form["attstorage"],
             "attoptions": array_text([f"{k}={v}" for k, v in options.items()]) if options else None,
         }  # fmt: skip
         columns[int(row["attrelid"]), int(row["attnum"])] = row
         yield row
     for index in stored_rows(context, "pg_index"):
-        exprs = iter(_expression_columns(index))
+        exprs = iter(_expression_columns(context, index))
         details = json.loads(index["indkeydetails"] or "[]")
         for attnum, key in enumerate(map(int, str(index["indkey"]).split()), start=1):
             column = columns.get((int(index["indrelid"]), key)) if key else next(exprs)
@@ -124,16 +130,45 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
                 }  # fmt: skip
 
 
+def _system_columns(relid: int) -> Iterator[Row]:
+    """Yield the rows of the columns that every table has, such as ctid."""
+    for name, (attnum, type_name_) in builtin.system_columns().items():
+        type_ = builtin.types()[type_name_]
+        yield {
+            "attrelid": relid, "attname": name, "attnum": attnum, "atttypid": type_.oid,
+            "atttypmod": -1, "attnotnull": 1, **_stored_form(type_, TypeStorage.PLAIN),
+        }  # fmt: skip
+
+
+def _stored_form(type_: Type | None, storage: TypeStorage) -> Row:
+    """Return the columns of pg_attribute that repeat those of the type.
+
+    Args:
+        storage: the value of attstorage if there is no type.
+    """
+    if type_ is None:
+        return {"attlen": -1, "attbyval": 0, "attalign": "i", "attstorage": storage}
+    return {
+        "attlen": type_.length, "attbyval": int(type_.is_by_value), "attalign": type_.align,
+        "attstorage": type_.storage,
+    }  # fmt: skip
+
+
 #: The column of an index of hashes: an int4.
-_HASHED = {"atttypid": 23, "attlen": 4, "attstorage": TypeStorage.PLAIN, "atttypmod": -1}
+_HASHED = {
+    "atttypid": 23, "atttypmod": -1, "attlen": 4, "attbyval": 1, "attalign": "i",
+    "attstorage": TypeStorage.PLAIN,
+}  # fmt: skip
 
 
-def _expression_columns(index: Row) -> Iterator[Row]:
+def _expression_columns(context: FunctionContext, index: Row) -> Iterator[Row]:
     """Yield the rows of pg_attribute for the expressions in an index."""
     for stored in json.loads(index["indexprs"] or "[]"):
         expr = pg_node_tree.loads(stored)
+        type_ = context.environment.type(expr.type)
         yield {
             "attname": "", "atttypid": type_oid(expr.type), "atttypmod": nodes.typmod(expr),
+            **_stored_form(type_, TypeStorage.PLAIN),
             "attcollation": builtin.collations().get(nodes.collation(expr) or "", 0),
         }  # fmt: skip
 
@@ -198,7 +233,8 @@ def _pg_operator(context: FunctionContext) -> Iterator[Row]:
                 "oprright": types[operator.right].oid, "oprresult": types[operator.result].oid,
                 "oprcode": operator.function_oid,
             }  # fmt: skip
-    yield from stored_rows(context, "pg_operator")
+    for row in stored_rows(context, "pg_operator"):
+        yield {**row, "oprkind": "b" if row["oprleft"] else "l"}
 
 
 def _pg_index(context: FunctionContext) -> Iterator[Row]:
@@ -251,10 +287,13 @@ def _pg_tables(context: FunctionContext) -> Iterator[Row]:
 
 
 def _with_triggers(context: FunctionContext) -> set[int]:
-    """Return the tables at both ends of foreign keys: PostgreSQL gives them triggers."""
+    """Return the tables to which PostgreSQL gives triggers: those at both ends of foreign keys, and
+    those with deferrable keys.
+    """
     table = schema.pg_constraint
-    rows = context.catalog.select(table, table.c.contype == ConstraintKind.FOREIGN_KEY)
-    return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid)}
+    is_foreign = table.c.contype == ConstraintKind.FOREIGN_KEY
+    rows = context.catalog.select(table, is_foreign | table.c.condeferrable)
+    return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid) if oid}
 
 
 def user_relations(context: FunctionContext, kinds: str) -> list[Any]:
@@ -295,13 +334,23 @@ def _pg_am(context: FunctionContext) -> Iterator[Row]:
         yield {"oid": oid, "amname": name, "amhandler": handler, "amtype": kind}
 
 
+#: The columns of pg_collation for collations that are not the C library's.
+_COLLATION_LOCALES: dict[str, Row] = {
+    "default": {"collprovider": "d", "collencoding": -1},
+    "ucs_basic": {"collprovider": "b", "collencoding": 6, "colllocale": "C"},
+    "pg_c_utf8": {"collprovider": "b", "collencoding": 6, "colllocale": "C.UTF-8"},
+}
+
+
+def _of_libc(name: str) -> Row:
+    return {"collprovider": "c", "collencoding": -1, "collcollate": name, "collctype": name}
+
+
 def _pg_collation(context: FunctionContext) -> Iterator[Row]:
     rows: dict[str, Row] = {
         name: {
             "oid": oid, "collname": name, "collnamespace": PG_CATALOG_NAMESPACE, "collowner": 10,
-            "collprovider": "d" if name == "default" else "c", "collisdeterministic": 1,
-            "collencoding": -1, "collcollate": None if name == "default" else name,
-            "collctype": None if name == "default" else name,
+            "collisdeterministic": 1, **_COLLATION_LOCALES.get(name, _of_libc(name)),
         }
         for name, oid in builtin.collations().items()
     }  # fmt: skip

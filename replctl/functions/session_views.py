@@ -43,7 +43,9 @@ def _pg_settings(context: FunctionContext) -> Iterator[Row]:
             "context": setting.context, "vartype": setting.type, "source": source,
             "min_val": setting.minimum or None, "max_val": setting.maximum or None,
             "enumvals": array_text(list(setting.values)) if setting.values else None,
-            "boot_val": setting.boot_value,
+            "boot_val": setting.boot_value
+            if setting.compiled_value is None
+            else setting.compiled_value,
             "reset_val": reset_value(context.session, key), "pending_restart": 0,
         }  # fmt: skip
 

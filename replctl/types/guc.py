@@ -100,6 +100,7 @@ class Setting:
         boot_value: the default.
         minimum, maximum: the bounds of numbers, else "".
         values: the values of an enumeration, else ().
+        compiled_value: PostgreSQL's default, if replctl has another one.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Setting:
     description: str = ""
     extra_description: str = ""
     values: tuple[str, ...] = ()
+    compiled_value: str | None = None
 
     @property
     def key(self) -> str:
@@ -208,7 +210,9 @@ def settings() -> dict[str, Setting]:
     """Return all settings by lower-case name, sorted by name."""
     found = {row["name"].lower(): _setting(row) for row in builtin_rows("pg_settings")}
     for name, value in _DEFAULTS.items():
-        found[name] = replace(found[name], boot_value=value)
+        setting = found[name]
+        compiled = None if name.startswith("server_version") else setting.boot_value
+        found[name] = replace(setting, boot_value=value, compiled_value=compiled)
     found |= {setting.key: setting for setting in _OWN}
     return dict(sorted(found.items()))
 
