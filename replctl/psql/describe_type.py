@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from replctl.catalog import schema
 from replctl.catalog.acl import Acl, decode_acl
@@ -151,7 +152,7 @@ def _domain(target: Described, domain: Domain) -> list[str | None]:
     own, base = environment.type(domain.name), environment.type(domain.base)
     checks = [
         domain_constraint_definition(environment, item, is_pretty=True)
-        for item in domain.constraints
+        for item in sorted(domain.constraints, key=attrgetter("oid"))
         if item.check is not None
     ]
     return [
