@@ -26,6 +26,7 @@ from replctl.types.guc import (
     UNLISTED,
     Setting,
     find_setting,
+    find_written_setting,
     is_custom,
     read_value,
     settings,
@@ -100,6 +101,11 @@ def shown_setting(session: Session, name: str) -> str:
             return session.role_name if "role" in session.settings else "none"
         case "session_authorization":
             return session.session_user[1]
+        case "is_superuser":
+            with session.read() as catalog:
+                return "on" if session.privileges(catalog).is_superuser else "off"
+        case "seed":
+            return "unavailable"
     value = setting_value(session, name)
     return show_value(find_setting(name), value)
 
@@ -121,11 +127,11 @@ def change_setting(session: Session, name: str, value: str | None, *, is_local: 
     if key in ROLE_SETTINGS:
         _set_role(session, key, value, is_local=is_local)
         return shown_setting(session, key)
-    setting = find_setting(name)
+    setting = find_written_setting(name)
     check_changeable(session, setting)
     if is_custom(setting):
         session.custom_settings.add(key)
-    if key in TRANSACTION_SETTINGS and value is None:
+    if (key in TRANSACTION_SETTINGS or key == "seed") and value is None:
         raise FeatureNotSupported(f'parameter "{setting.name}" cannot be reset')
     read = None if value is None else _read(session, setting, value)
     if read is not None and key in TRANSACTION_SETTINGS:
@@ -147,7 +153,7 @@ def begin_with(session: Session, requested: Mapping[str, str]) -> None:
         if name.lower() in ROLE_SETTINGS:
             change_setting(session, name, value, is_local=False)
             continue
-        setting = find_setting(name)
+        setting = find_written_setting(name)
         if setting.context not in ("backend", "superuser-backend"):
             check_changeable(session, setting)
         session.client_settings[setting.key] = _read(session, setting, value)
@@ -277,7 +283,7 @@ def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice]
         FeatureNotSupported: only a running session may have this value (0A000).
     """
     read = read_value(setting, value, on_notice)
-    check_storable(setting.name, read)
+    check_storable(setting.official_name, read)
     return read
 
 

@@ -19,7 +19,13 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.session_setting import check_changeable, read_stored_value
-from replctl.types.guc import ROLE_SETTINGS, Setting, find_setting, is_custom
+from replctl.types.guc import (
+    ROLE_SETTINGS,
+    Setting,
+    find_setting,
+    find_written_setting,
+    is_custom,
+)
 
 
 def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
@@ -103,14 +109,14 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
     if change.name == "all":
         settings = {name: value for name, value in settings.items() if not _may_change(ddl, name)}
     else:
-        setting = find_setting(change.name)
+        setting = find_written_setting(change.name)
         _check_changeable(ddl, setting)
         if change.values:
             value = joined(setting, change.values)
             read_stored_value(setting, value, ddl.session.on_notice)
-            settings[setting.name] = value
+            settings[setting.official_name] = value
         else:
-            settings.pop(setting.name, None)
+            settings.pop(setting.official_name, None)
     put_settings(ddl.catalog, database, role, settings)
 
 

@@ -20,6 +20,7 @@ from replctl.types.guc import (
     Setting,
     check_readable,
     find_setting,
+    find_written_setting,
     is_readable,
     settings,
 )
@@ -28,7 +29,7 @@ from replctl.types.quote import quote_identifier
 #: Settings that a configuration file cannot contain (GUC_DISALLOW_IN_AUTO_FILE).
 _NOT_IN_FILE = (
     "allow_alter_system", "config_file", "data_directory", "external_pid_file", "hba_file",
-    "ident_file", *TRANSACTION_SETTINGS,
+    "ident_file", "seed", *TRANSACTION_SETTINGS,
 )  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def alter_system(session: Session, statement: ast.AlterSystem) -> str:
 
 
 def _configurable(name: str) -> Setting:
-    setting = find_setting(name)
+    setting = find_written_setting(name)
     if setting.context == "internal" or setting.key in _NOT_IN_FILE:
         raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be changed')
     return setting

@@ -122,6 +122,11 @@ class Setting:
         return self.name.lower()
 
     @property
+    def official_name(self) -> str:
+        """Return the name in PostgreSQL's spelling, such as TimeZone."""
+        return settings().get(self.key, self).name
+
+    @property
     def is_list(self) -> bool:
         """Return whether the setting accepts a list of values."""
         return self.key in _LISTS or self.key in _NAME_LISTS
@@ -202,6 +207,8 @@ _OWN = (
 #: Settings that SHOW ALL and pg_settings omit (GUC_NO_SHOW_ALL).
 UNLISTED = {
     "default_with_oids": Setting("default_with_oids", "bool", "user", "off"),
+    "is_superuser": Setting("is_superuser", "bool", "internal", "off"),
+    "seed": Setting("seed", "real", "user", "0", minimum="-1", maximum="1"),
 }
 
 
@@ -259,6 +266,15 @@ def find_setting(name: str) -> Setting:
             detail=f'"{prefix}" is a reserved prefix.',
         )
     return Setting(name, "string", "user", "")
+
+
+def find_written_setting(name: str) -> Setting:
+    """Return the setting of that name, with the name as a statement has written it, for errors.
+
+    Raises:
+        UndefinedObject, InvalidName: see `find_setting`.
+    """
+    return replace(find_setting(name), name=name)
 
 
 def is_custom(setting: Setting) -> bool:
@@ -323,11 +339,12 @@ def read_value(
         case "enum":
             value = _read_enum(setting, text)
         case "integer" | "real":
-            value = checked_number(setting.name, _read_number(setting, text))
+            value = checked_number(setting.official_name, _read_number(setting, text))
         case _:
             boot = setting.boot_value
-            value = _read_text(setting, text, current or boot, reset or boot)
-    check_supported(setting.name, value)
+            official = replace(setting, name=setting.official_name)
+            value = _read_text(official, text, current or boot, reset or boot)
+    check_supported(setting.official_name, value)
     return value
 
 

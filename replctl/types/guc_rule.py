@@ -159,6 +159,8 @@ def check_supported(name: str, value: str) -> None:
     Raises:
         FeatureNotSupported: replctl does not support it (0A000).
     """
+    if name == "seed":
+        raise FeatureNotSupported('setting "seed" is not supported')
     supported = SUPPORTED.get(name.lower())
     if supported is None or value in supported:
         return
