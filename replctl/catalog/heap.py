@@ -86,14 +86,27 @@ def insert_column(catalog: Catalog, relid: int, column: Column) -> None:
 def update_column(catalog: Catalog, relid: int, column: Column) -> None:
     """Replace the stored state of a column, including its default."""
     pg_attribute, pg_attrdef = schema.pg_attribute, schema.pg_attrdef
+    is_default = (pg_attrdef.c.adrelid == relid, pg_attrdef.c.adnum == column.attnum)
     catalog.update(
         pg_attribute,
         pg_attribute.c.attrelid == relid,
         pg_attribute.c.attnum == column.attnum,
         **_column_values(column),
     )
-    catalog.delete(pg_attrdef, pg_attrdef.c.adrelid == relid, pg_attrdef.c.adnum == column.attnum)
-    _insert_default(catalog, relid, column)
+    stored = catalog.first(pg_attrdef, *is_default)
+    new = None if column.default is None else pg_node_tree.dumps(column.default)
+    if (None if stored is None else stored.adbin) != new:  # an unchanged default keeps its OID
+        catalog.delete(pg_attrdef, *is_default)
+        _insert_default(catalog, relid, column)
+
+
+def default_oid(catalog: Catalog, relid: int, attnum: int) -> int:
+    """Return the OID of a column's default or generation expression in pg_attrdef; 0 if it has
+    none.
+    """
+    table = schema.pg_attrdef
+    row = catalog.first(table, table.c.adrelid == relid, table.c.adnum == attnum)
+    return 0 if row is None else int(row.oid)
 
 
 def remove_column(catalog: Catalog, relid: int, column: Column) -> None:

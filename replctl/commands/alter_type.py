@@ -7,11 +7,11 @@ stored differently (ATColumnChangeRequiresRewrite).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from replctl.catalog.heap import update_column
+from replctl.catalog.heap import default_oid, update_column
 from replctl.catalog.intent import intents_of
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Column, Relation
@@ -248,33 +248,34 @@ def check_type_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
     """Check that all objects that depend on a column's type can be rebuilt
     (RememberAllDependentForRebuilding).
     """
-    name, attnum = column.name, column.attnum
-    for view in views_of_column(ddl.catalog, relation.oid, attnum):
+    users = sorted(_type_users(ddl, relation, column))
+    if users:
+        _oid, what, detail = users[0]  # PostgreSQL finds the oldest dependency first
+        raise FeatureNotSupported(f"cannot alter type of a column used {what}", detail=detail)
+
+
+def _type_users(ddl: Ddl, relation: Relation, column: Column) -> Iterator[tuple[int, str, str]]:
+    """Yield the OID, the kind for the error, and the DETAIL of each object that depends on a
+    column's type and cannot be rebuilt.
+    """
+    name, attnum, catalog = column.name, column.attnum, ddl.catalog
+    for view in views_of_column(catalog, relation.oid, attnum):
         shown = describe(ddl, relation_object(ddl.relation(view)))
-        raise FeatureNotSupported(
-            "cannot alter type of a column used by a view or rule",
-            detail=f'rule _RETURN on {shown} depends on column "{name}"',
-        )
-    for policy in policies_of_column(ddl.catalog, relation.oid, attnum):
+        yield view, "by a view or rule", f'rule _RETURN on {shown} depends on column "{name}"'
+    for policy in policies_of_column(catalog, relation.oid, attnum):
         shown = describe(ddl, Object("policy", policy))
-        raise FeatureNotSupported(
-            "cannot alter type of a column used in a policy definition",
-            detail=f'{shown} depends on column "{name}"',
-        )
+        yield policy, "in a policy definition", f'{shown} depends on column "{name}"'
     for other in relation.columns:
         is_user = other.attnum != attnum and other.generated and other.default is not None
         if is_user and other.default and attnum in columns_used(other.default):
-            raise FeatureNotSupported(
-                "cannot alter type of a column used by a generated column",
-                detail=f'Column "{name}" is used by generated column "{other.name}".',
-            )
-    for membership in published_tables(ddl.catalog, relids=[relation.oid]):
+            detail = f'Column "{name}" is used by generated column "{other.name}".'
+            oid = default_oid(catalog, relation.oid, other.attnum)
+            yield oid, "by a generated column", detail
+    for membership in published_tables(catalog, relids=[relation.oid]):
         if is_membership_of_column(membership, attnum):
             shown = describe(ddl, Object("membership", membership.oid))
-            raise FeatureNotSupported(
-                "cannot alter type of a column used by a publication WHERE clause",
-                detail=f'{shown} depends on column "{name}"',
-            )
+            detail = f'{shown} depends on column "{name}"'
+            yield membership.oid, "by a publication WHERE clause", detail
 
 
 # ---------------------------------------------------------------------------------------------
