@@ -113,13 +113,13 @@ def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
                     raise WrongObjectType(f'"{relation.name}" is a composite type')
                 if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
                     raise WrongObjectType(f'"{relation.name}" is an index')
-                yield from _on_relation(statement, relation)
+                yield from _on_relation(ddl, statement, relation)
         case "all tables" | "all sequences":
             kinds = "rpvm" if statement.target == "all tables" else "S"
             for (place,) in statement.names:
                 oids = relation_oids(ddl.catalog, kinds, find_schema_oid(ddl, place))
                 for relation in load_relations(ddl.catalog, oids).values():
-                    yield from _on_relation(statement, relation)
+                    yield from _on_relation(ddl, statement, relation)
         case "schema":
             for (place,) in statement.names:
                 oid = find_schema_oid(ddl, place)
@@ -171,10 +171,15 @@ def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Ta
     return target, letters_of(statement, "type", statement.target)
 
 
-def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Target, str]]:
+def _on_relation(
+    ddl: Ddl, statement: ast.Grant, relation: Relation
+) -> Iterator[tuple[_Target, str]]:
     kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
     word = RELATION_WORDS[relation.kind]
-    whole = letters_of(statement, kind, "sequence" if kind == "sequence" else "table")
+    if kind == "sequence" and statement.target == "table":
+        yield from _on_sequence_as_table(ddl, statement, relation)
+        return
+    whole = letters_of(statement, kind, kind)
     if whole:
         yield _Target(kind, relation.oid, relation.owner, word, relation.name), whole
     by_column: dict[int, str] = {}
@@ -193,6 +198,54 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
     for attnum, letters in by_column.items():
         target = _Target("column", relation.oid, relation.owner, word, relation.name, attnum)
         yield target, letters
+
+
+def _on_sequence_as_table(
+    ddl: Ddl, statement: ast.Grant, relation: Relation
+) -> Iterator[tuple[_Target, str]]:
+    """Yield a sequence that the statement names as if it was a table.  Privileges that only tables
+    have cause a WARNING (ExecGrant_Relation).
+    """
+    letters = ""
+    for privilege in statement.privileges:
+        if privilege.name == "all":
+            letters += ALL_RIGHTS["sequence"]
+        elif not privilege.columns:
+            found = find_privilege(privilege.name)
+            is_of_table = found is not None and found in ALL_RIGHTS["table"]
+            kind: AclKind = "table" if is_of_table else "sequence"
+            letters += _letter(privilege, kind, "table")
+    if letters:
+        what = "USAGE, SELECT, and UPDATE privileges"
+        whole = _of_sequence(ddl, relation, letters, ALL_RIGHTS["sequence"], what)
+        yield _Target("sequence", relation.oid, relation.owner, "sequence", relation.name), whole
+    for privilege in statement.privileges:
+        for name in privilege.columns:
+            letter = _letter(privilege, "column", "column")
+            usable = _of_sequence(
+                ddl, relation, letter, Privilege.SELECT, "SELECT column privileges"
+            )
+            column = relation.column(name)
+            if column is None:
+                raise no_column(name, relation.name)
+            yield (
+                _Target(
+                    "column", relation.oid, relation.owner, "sequence", relation.name, column.attnum
+                ),
+                usable,
+            )
+
+
+def _of_sequence(ddl: Ddl, relation: Relation, letters: str, supported: str, shown: str) -> str:
+    """Return the letters that a sequence supports.  Warn if there are others."""
+    usable = "".join(letter for letter in dict.fromkeys(letters) if letter in supported)
+    if not set(letters) <= set(supported):
+        ddl.notice(
+            f'sequence "{relation.name}" only supports {shown}',
+            severity="WARNING",
+            sqlstate=InvalidGrantOperation.sqlstate,
+        )
+    return usable
 
 
 def letters_of(statement: ast.Grant, kind: AclKind, word: str) -> str:
