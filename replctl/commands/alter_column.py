@@ -250,7 +250,7 @@ def set_default(
     if column.generated:
         raise SqlSyntaxError(
             f'column "{name}" of relation "{relation.name}" is a generated column',
-            hint=None
+            hint="Use ALTER TABLE ... ALTER COLUMN ... SET EXPRESSION instead."
             if raw is not None
             else "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.",
         )

@@ -94,6 +94,10 @@ def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
             f'ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "{index.name}" to "{name}"'
         )
     if kind == ConstraintKind.PRIMARY_KEY:
+        if relation.primary_key is not None:
+            raise InvalidTableDefinition(
+                f'multiple primary keys for table "{relation.name}" are not allowed'
+            )
         for column in relation.index_columns(index):
             if not column.not_null:
                 require_not_null(ddl, relation, column)
@@ -134,10 +138,6 @@ def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
         raise FeatureNotSupported(
             "ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables",
             position=pos,
-        )
-    if raw.kind == "primary" and relation.primary_key is not None:
-        raise InvalidTableDefinition(
-            f'multiple primary keys for table "{relation.name}" are not allowed', position=pos
         )
     oid = find_relation_oid(ddl.catalog, name, relation.schema_oid)
     if oid is None:

@@ -177,7 +177,7 @@ def _column(ddl: Ddl, name: tuple[str, ...]) -> _Commented:
         )
     column = relation.column(name[-1])
     if column is None:
-        raise no_column(name[-1], relation.name)
+        raise no_column(name[-1], ".".join(name[:-1]))
     return _Commented("pg_class", relation.oid, column.attnum)
 
 

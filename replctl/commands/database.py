@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replctl.catalog import schema, schema_table
 from replctl.catalog.initdb import initial_comments, initial_schemas
 from replctl.catalog.pg_class import load_relations, relation_oids
@@ -20,6 +22,7 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidCatalogName,
     ObjectInUse,
+    SqlSyntaxError,
     WrongObjectType,
 )
 from replctl.parser import ast
@@ -27,6 +30,14 @@ from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
 #: Options and the values that replctl accepts, because they state the default.
+#: The options of CREATE DATABASE in PostgreSQL.
+_OPTIONS = frozenset(
+    {
+        "allow_connections", "builtin_locale", "collation_version", "connection_limit", "encoding",
+        "icu_locale", "icu_rules", "is_template", "lc_collate", "lc_ctype", "locale",
+        "locale_provider", "location", "oid", "owner", "strategy", "tablespace", "template",
+    }
+)  # fmt: skip
 _HARMLESS = {
     "encoding": ("utf8", "utf-8"),
     "connection limit": ("-1",),
@@ -50,6 +61,7 @@ def create_database(session: Session, statement: ast.CreateDatabase) -> str:
 
 def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
     owner, template = ddl.session.role_oid, ast.DefElem("template", "template1")
+    _check_options(statement.options)
     for option in statement.options:
         if option.value is None:  # DEFAULT
             continue
@@ -73,6 +85,18 @@ def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
     for row in initial_comments(oid):
         ddl.catalog.insert(schema.pg_description, **row)
     return "CREATE DATABASE"
+
+
+def _check_options(options: Sequence[ast.DefElem]) -> None:
+    """Check that all options exist, and that none is repeated (createdb)."""
+    names: set[str] = set()
+    for option in options:
+        name = option.name.replace(" ", "_")
+        if name not in _OPTIONS:
+            raise SqlSyntaxError(f'option "{option.name}" not recognized', position=option.pos)
+        if name in names:
+            raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
+        names.add(name)
 
 
 def _check_template(ddl: Ddl, option: ast.DefElem) -> None:

@@ -129,11 +129,6 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     check_tablespace(statement.tablespace)
     relation, tag = found, "CREATE INDEX"
     check_access_method(statement)
-    if statement.name is not None and _exists(ddl, relation, statement.name):
-        if not statement.if_not_exists:
-            raise DuplicateTable(f'relation "{statement.name}" already exists')
-        ddl.notice(f'relation "{statement.name}" already exists, skipping', sqlstate="42P07")
-        return tag
     predicate = None
     if statement.where is not None:
         predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)
@@ -152,6 +147,10 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
         details=key.details,
         options=index_options(statement.options, statement.access_method),
     )
+    name = statement.name
+    if statement.if_not_exists and name is not None and _exists(ddl, relation, name):
+        ddl.notice(f'relation "{name}" already exists, skipping', sqlstate="42P07")
+        return tag
     recurses = statement.relation.inherit
     define_index(ddl, relation, draft, recurses=recurses)
     return tag

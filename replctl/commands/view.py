@@ -241,9 +241,11 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
     parts = tuple(part for part in (name.catalog, name.schema, name.name) if part is not None)
     view = find_relation(ddl, parts)
     assert view is not None
-    if view.kind != RelKind.MATERIALIZED_VIEW:
+    if view.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
         raise WrongObjectType(f'"{view.name}" is not a table or materialized view')
     ddl.privileges.check_relation(view, Privilege.MAINTAIN)
+    if view.kind != RelKind.MATERIALIZED_VIEW:
+        raise FeatureNotSupported(f'"{view.name}" is not a materialized view')
     if statement.concurrently:
         _check_concurrent(view, statement.with_data)
     if statement.with_data:

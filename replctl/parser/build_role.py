@@ -10,6 +10,8 @@ from lark import Token
 from replctl.errors import InvalidParameterValue, ReservedName, SqlSyntaxError
 from replctl.parser import ast
 from replctl.parser.build_parts import role_name, start_of
+from replctl.parser.syntax_error import MisplacedToken
+from replctl.types.builtin import keywords
 
 Names = tuple[Token, ...]
 _FLAGS = frozenset(
@@ -59,6 +61,9 @@ class RoleBuilder:
 
     def role_option_flag(self, word: Token) -> ast.RoleOption:
         if str(word) not in _FLAGS:
+            is_quoted = len(word) != (word.end_pos or 0) - start_of(word)
+            if not is_quoted and str(word) in keywords():  # PostgreSQL expects no keyword here
+                raise MisplacedToken(word)
             raise SqlSyntaxError(f'unrecognized role option "{word}"', position=start_of(word))
         return ast.RoleOption(str(word), pos=start_of(word))
 

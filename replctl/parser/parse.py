@@ -111,6 +111,8 @@ def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> Po
                 finish_rules(state)
             except ErrorAtNextToken as earlier:  # an open rule explains the error better
                 return error_at_token(text, token, earlier.message)
+            except MisplacedToken as earlier:
+                return error_at_token(text, earlier.token)
         return error_at_token(text, error.token)
     for part in tree.iter_subtrees_topdown():
         if part.data.startswith(REFUSED):
