@@ -137,7 +137,7 @@ QUERIES = {
           FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
           JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = t.typbasetype
           LEFT JOIN pg_collation k ON k.oid = a.attcollation AND k.oid <> t.typcollation
-         WHERE c.relnamespace = 'information_schema'::regnamespace AND c.relkind = 'v'
+         WHERE c.relnamespace = 'information_schema'::regnamespace AND c.relkind IN ('r', 'v')
          ORDER BY c.relname, a.attnum""",
 }
 

@@ -8,6 +8,7 @@ pset (`\\pset`, `\\x`, ...), connect (`\\c`), query_buffer (`\\g`, `\\e`, ...), 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,6 +40,8 @@ _UNSUPPORTED = (
     " det deu dew dF dFd dFp dFt df dL dl dO do dP dX dx dy ef ev lo_export lo_import"
     " lo_list lo_unlink sf sv "
 )
+#: The commands that list partitioned relations.
+_PARTITIONED = re.compile(r"dP[tin+]*")
 
 
 def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
@@ -83,7 +86,8 @@ def _dispatch(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _invalid(context: CommandContext, name: str) -> CommandResult:
-    if f" {name.rstrip('+S')} " in _UNSUPPORTED:
+    plain = "dP" if _PARTITIONED.fullmatch(name) else name.rstrip("+S")
+    if f" {plain} " in _UNSUPPORTED:
         raise PsqlError(f"\\{name} is not supported by replctl")
     hint = "Try \\? for help." if context.settings.is_interactive else None
     context.settings.messages.error(f"invalid command \\{name}", hint)

@@ -61,10 +61,10 @@ _Describer = Callable[[Described, str | None, bool, bool], bool]
 
 def _describer(name: str) -> _Describer | None:
     base = name.replace("+", "")
-    if base in ("dRp", "dRs"):
+    if base.startswith(("dRp", "dRs")):  # psql ignores further letters
         from replctl.psql import describe_replication as replication
 
-        if base == "dRs":
+        if base.startswith("dRs"):
             return replication.list_subscriptions
         return replication.describe_publications if "+" in name else replication.list_publications
     base = base.replace("S", "")

@@ -68,12 +68,20 @@ def test_subscriptions(psql: Psql) -> None:
 
 
 def test_commands_of_psql_that_are_missing_say_so(psql: Psql) -> None:
-    outcome = psql("-X", script="\\df\n\\dC+ x\n\\dZ\n")
+    outcome = psql("-X", script="\\df\n\\dC+ x\n\\dPtn+\n\\dPx\n\\dZ\n")
     assert outcome.stderr == (
         "\\df is not supported by replctl\n"
         "\\dC+ is not supported by replctl\n"
+        "\\dPtn+ is not supported by replctl\n"
+        "invalid command \\dPx\n"
         "invalid command \\dZ\n"
     )
+
+
+def test_further_letters_of_publications_are_ignored(psql: Psql) -> None:
+    psql("-X", "-c", "CREATE PUBLICATION p")
+    assert psql("-X", "-c", "\\dRpx").stdout == psql("-X", "-c", "\\dRp").stdout
+    assert psql("-X", "-At", "-c", "\\dRsx").stdout == ""
 
 
 def test_an_index(psql: Psql) -> None:

@@ -44,10 +44,11 @@ def information_schema(name: str) -> Callable[[FunctionContext], Iterator[Row]]:
     """Return a function that yields the rows of a view, as dicts without columns that are NULL.
 
     Raises:
-        FeatureNotSupported: replctl does not have this view.
+        FeatureNotSupported: replctl does not have this view or table.
     """
     if name in _EMPTY:
         return lambda context: iter(())
     if name not in _VIEWS:
-        raise FeatureNotSupported(f'view "information_schema.{name}" is not supported')
+        kind = "table" if name.startswith("sql_") else "view"
+        raise FeatureNotSupported(f'{kind} "information_schema.{name}" is not supported')
     return _VIEWS[name]
