@@ -102,9 +102,8 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
 
 
 def _split(options: str) -> list[str]:
-    """Split the value of spark.driver.extraJavaOptions at its spaces, with the quotation marks that
-    spark-submit knows (CommandBuilderUtils.parseOptionString): `-Da="b c" -Xss4m` -> [-Da=b c,
-    -Xss4m].
+    """Split the value of spark.driver.extraJavaOptions at its spaces.  Quotation marks keep spaces,
+    as for spark-submit (CommandBuilderUtils.parseOptionString).
     """
     try:
         return shlex.split(options)
