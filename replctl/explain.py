@@ -309,7 +309,9 @@ class _Explained:
             item.relation.relation_name: sent for item, sent in zip(changed, counted, strict=True)
         }
         names = counts.keys() | paths.keys()
-        is_known = all(not self._runs[name] for name in names)
+        is_known = all(not self._runs[name] for name in names) and not any(
+            subscriber.changes.shares_leaves(item.relation) for item in changed
+        )
         if self._subscription.skip_lsn == group.to_lsn:
             paths = defaultdict(list, {name: ["skip"] for name in names})
         elif is_known:

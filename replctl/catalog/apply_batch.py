@@ -5,7 +5,8 @@ records before they write the same tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import delete, insert, select
@@ -23,7 +24,9 @@ class ApplyBatch:
 
     Attributes:
         from_lsn, to_lsn: the batch has the changes that were committed in (from_lsn, to_lsn].
-        targets: the written tables by OID: the version before, and the step.
+        writes: the written tables of each stage by OID: the version before, and the step.  A stage
+            that is not begun has none.  Only batches whose published tables share targets have
+            several stages.
         relid: the table whose synchronization writes the batch; 0 for the subscription's apply.
         to_digest: the digest of the publisher's commit at `to_lsn`; None if it is unknown.
     """
@@ -32,9 +35,36 @@ class ApplyBatch:
     from_lsn: int
     to_lsn: int
     xid: int
-    targets: dict[int, WriteStep]
+    writes: tuple[dict[int, WriteStep], ...]
     relid: int = 0
     to_digest: str | None = None
+
+    @property
+    def targets(self) -> dict[int, WriteStep]:
+        """Return the first write into each table, by OID."""
+        found: dict[int, WriteStep] = {}
+        for targets in reversed(self.writes):
+            found |= targets
+        return found
+
+    @property
+    def begun(self) -> int:
+        """Return the number of stages up to the last one that is begun."""
+        numbers = (number for number, targets in enumerate(self.writes, start=1) if targets)
+        return max(numbers, default=0)
+
+    def with_writes(self, stage: int, targets: Mapping[int, WriteStep]) -> ApplyBatch:
+        """Return the batch with more writes in a stage, which is numbered from 0."""
+        writes = list(self.writes)
+        writes[stage] = {**writes[stage], **targets}
+        return replace(self, writes=tuple(writes))
+
+    def without(self, relids: Collection[int]) -> ApplyBatch:
+        """Return the batch without the writes into some tables."""
+        kept = (
+            {oid: w for oid, w in targets.items() if oid not in relids} for targets in self.writes
+        )
+        return replace(self, writes=tuple(kept))
 
 
 def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
@@ -66,7 +96,7 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
             to_lsn=batch.to_lsn,
             to_digest=batch.to_digest,
             xid=batch.xid,
-            targets=json.dumps({str(relid): target for relid, target in batch.targets.items()}),
+            targets=json.dumps(batch.writes[0] if len(batch.writes) == 1 else batch.writes),
         )
     )
 
@@ -80,13 +110,13 @@ def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) 
 
 
 def _batch(row: Any) -> ApplyBatch:
-    targets = load_targets(json.loads(row.targets))
+    stored = json.loads(row.targets)
     return ApplyBatch(
         int(row.subid),
         int(row.from_lsn),
         int(row.to_lsn),
         int(row.xid),
-        targets,
+        tuple(map(load_targets, stored if isinstance(stored, list) else [stored])),
         int(row.relid),
         row.to_digest,
     )

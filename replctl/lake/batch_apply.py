@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import field
 from functools import partial
 
 from replctl import spark
@@ -26,6 +26,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.batch_part import BatchPart, TableWork
+from replctl.lake.batch_stage import Stage
 from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
@@ -35,7 +36,8 @@ from replctl.lake.small_definition import remove_rows
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import PartitionTrees, leaves_of_root, leaves_of_trees
-from replctl.lake.target_write import TargetWrite
+from replctl.lake.target_write import Locked, TargetWrite
+from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import (
@@ -48,6 +50,53 @@ from replctl.replication.node import (
 from replctl.replication.update_transformation import Action
 from replctl.session_thread import in_parallel
 from replctl.spark import LeafChange, cancel_jobs, estimated_path
+
+
+class _Regrouped(Exception):
+    """Raised if a begun batch has other stages now, because its targets share other leaf
+    partitions than before.  So its record does not tell what is written.
+    """
+
+
+@dataclass
+class _Attempt:
+    """An attempt to write a part of a batch.
+
+    Attributes:
+        stage_count: the number of stages of the part.
+        from_lsn, to: the part has the changes after `from_lsn`, up to `to`.
+        batch: the record of the begun batch; None before.
+        versions: the newest versions of the locked tables before the current stage.
+        conflicts: the numbers of changes that found no row.
+        writer_or_none: the writer; None before the first write.
+    """
+
+    part: BatchPart
+    locked: Locked
+    stage_count: int
+    from_lsn: int
+    to: LogPosition
+    batch: ApplyBatch | None
+    versions: Mapping[int, int | None]
+    conflicts: Counter[ConflictType] = field(default_factory=Counter)
+    writer_or_none: TableWriter | None = None
+
+    @property
+    def writer(self) -> TableWriter:
+        """Return the writer of the begun batch."""
+        assert self.writer_or_none is not None
+        return self.writer_or_none
+
+    def look_again(self) -> None:
+        """Take note of the tables' state after a stage, which the next one reads."""
+        current = self.locked.relations
+        if self.writer_or_none is not None:
+            current = self.writer_or_none.relations
+            self.part.renew(current)
+        self.versions = {
+            oid: None if item.storage is None else latest_version(item.storage.location)
+            for oid, item in current.items()
+        }
 
 
 class BatchApply(TargetWrite):
@@ -69,14 +118,25 @@ class BatchApply(TargetWrite):
 
     def joins(self, remote: RemoteRelation) -> bool:
         """Return whether replctl may join versions of a relation: only if the local table has no
-        columns of its own.  Joining turns a DELETE and an INSERT of the same key into an UPDATE,
-        which would keep the old values of such columns.
+        columns of its own, and shares no leaf partition with another table of the subscription.
+        Joining turns a DELETE and an INSERT of the same key into an UPDATE, which would keep the
+        old values of such columns.  It also loses the order among the tables.
         """
         try:
             table = self._local.table(remote)
         except PostgresError:  # apply reports it for the relation's first change
             return False
-        return table.has_no_own_columns
+        return table.has_no_own_columns and not self._local.shares_leaves(table.relation)
+
+    def shares_leaves(self, remote: RemoteRelation) -> bool:
+        """Return whether the local table of a relation shares a leaf partition with another table
+        of the subscription.
+        """
+        try:
+            table = self._local.table(remote)
+        except PostgresError:  # apply reports it for the relation's first change
+            return False
+        return self._local.shares_leaves(table.relation)
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """Return the positions of changes that cannot be composed with other transactions, because
@@ -104,14 +164,21 @@ class BatchApply(TargetWrite):
             PostgresError: the batch cannot be written.  It is abandoned if no part of it is
                 written.
         """
+        is_begun = self._state.unfinished_batch() is not None
+        action = partial(self._apply, batch, first, last, from_lsn, to)
         try:
             # Programs other than replctl may commit first.  A retry skips the written tables.
-            return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
+            try:
+                return repeated(action)
+            except _Regrouped:
+                self._take_back_batch()
+                is_begun = False
+                return repeated(action)
         except ConnectionFailure:  # Spark may still be writing
             raise
         except ReplicationConflict as conflict:
             self._give_up_batch()
-            if isinstance(conflict.error, (DataError, IntegrityError)):
+            if not is_begun or isinstance(conflict.error, (DataError, IntegrityError)):
                 self._take_back_batch()
             raise
         except PostgresError:
@@ -125,51 +192,96 @@ class BatchApply(TargetWrite):
         stays unfinished.
         """
         unfinished = self._state.unfinished_batch()
-        part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
-        with self.locked(part.trees) as locked, ExitStack() as stack:
-            tables = locked.relations
+        begun = 0 if unfinished is None else unfinished.begun
+        part = BatchPart(self._local, batch, first, last, begun=begun)
+        rows = RowCounts()
+        with self.locked(part.trees) as locked:
             with self._session.read() as catalog:
                 if unfinished is None:
                     roots = [root.oid for root, _tree in part.trees.values()]
                     check_faults(catalog, self._subscription, roots)
-                for leaf in tables.values():
+                for leaf in locked.relations.values():
                     self._check.check_history(catalog, leaf)
-            targets = {} if unfinished is None else unfinished.targets
             if unfinished is not None:
-                take_over(self._session, unfinished.xid, targets)
-            done = written_leaves(self._session, tables, targets, self._check.application)
-            pieces = part.table_work(done, stack, locked.versions)
-            conflicts: Counter[ConflictType] = Counter()
+                take_over(self._session, unfinished.xid, unfinished.targets)
+            stages = part.stages()
+            if unfinished is not None and len(unfinished.writes) != len(stages):
+                raise _Regrouped
+            attempt = _Attempt(part, locked, len(stages), from_lsn, to, unfinished, locked.versions)
+            for number, stage in enumerate(stages):
+                if number:
+                    attempt.look_again()
+                rows += self._write_stage(attempt, number, stage)
+            if attempt.batch is None:
+                self._finish_empty(to, attempt.conflicts)
+            else:
+                self._finish_batch(attempt.writer, attempt.batch, to, attempt.conflicts, part)
+        return rows
+
+    def _write_stage(self, attempt: _Attempt, number: int, stage: Stage) -> RowCounts:
+        """Write a stage of a batch, and return the row counts."""
+        part, tables = attempt.part, attempt.locked.relations
+        done = self._done(tables, attempt.batch, number)
+        with ExitStack() as stack:
+            pieces = part.table_work(number, stage, done, stack, attempt.versions)
             for work in pieces:
-                conflicts.update(work.missing)
+                attempt.conflicts.update(work.missing)
             injection_point("apply.before-batch")
             leaves = {relid for work in pieces for relid in work.outcome.changed_relids}
-            leaves |= part.truncated
-            if unfinished is None:
-                if not leaves and not part.truncations:
-                    self._finish_empty(to, conflicts)
-                    return RowCounts()
-                unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to, part)
-            else:
-                # Finish the batch even if nothing seems left to write: Spark may have completed a
-                # write since the tables were checked.  Other programs may also have written.
-                undone = undone_leaves(self._session, tables, targets, self._check.application)
-                missing = (leaves & undone) | leaves.difference(targets)
-                unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
+            leaves |= part.truncated(stage)
+            if attempt.batch is None and not leaves and not stage.truncations:
+                return RowCounts()
+            targets = self._plan_stage(attempt, number, leaves, done)
             injection_point("apply.after-batch")
-            writer = self.writer(locked, unfinished.xid)
-            for truncation in part.truncations:
-                self._truncate(writer, truncation, part.trees, unfinished, done)
+            for truncation in stage.truncations:
+                self._truncate(attempt.writer, truncation, part.trees, targets, done)
             in_parallel(
                 [
-                    (work.thread, partial(self._write_table, writer, work, unfinished.targets))
+                    (work.thread, partial(self._write_table, attempt.writer, work, targets))
                     for work in pieces
                 ],
                 cancel_jobs,
             )
             injection_point("apply.after-tables")
-            self._finish_batch(writer, unfinished, to, conflicts, part)
-        return sum((work.outcome.row_counts for work in pieces), RowCounts())
+            return sum((work.outcome.row_counts for work in pieces), RowCounts())
+
+    def _plan_stage(
+        self, attempt: _Attempt, number: int, leaves: set[int], done: Mapping[int, int | None]
+    ) -> dict[int, WriteStep]:
+        """Record the writes of a stage before the first one, and return them.
+
+        Args:
+            leaves: the OIDs of the tables to write.
+            done: those of them that are already written.
+        """
+        tables = attempt.locked.relations
+        versions = attempt.versions if number else None
+        if attempt.batch is None:
+            attempt.batch = self._begin_batch(attempt, number, [tables[oid] for oid in leaves])
+        else:
+            # Finish the batch even if nothing seems left to write: Spark may have completed a
+            # write since the tables were checked.  Other programs may also have written.
+            targets = attempt.batch.writes[number]
+            undone = undone_leaves(self._session, tables, targets, self._check.application)
+            missing = ((leaves & undone) | leaves.difference(targets)).difference(done)
+            attempt.batch = self._extend_batch(
+                attempt.batch, number, [tables[oid] for oid in missing], versions
+            )
+        if attempt.writer_or_none is None:
+            attempt.writer_or_none = self.writer(attempt.locked, attempt.batch.xid)
+        attempt.writer.read_versions = dict(attempt.versions)
+        return attempt.batch.writes[number]
+
+    def _done(
+        self, tables: Mapping[int, Relation], batch: ApplyBatch | None, number: int
+    ) -> dict[int, int | None]:
+        """Return the tables that a batch has already written in a stage or a later one.  Each has
+        its version before the first of these writes.
+        """
+        done: dict[int, int | None] = {}
+        for targets in reversed(() if batch is None else batch.writes[number:]):
+            done |= written_leaves(self._session, tables, targets, self._check.application)
+        return done
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
@@ -179,17 +291,15 @@ class BatchApply(TargetWrite):
             ReplicationConflict: see `apply`.
         """
         unfinished = self._state.unfinished_batch()
-        is_begun = unfinished is not None
-        part = BatchPart(self._local, batch, first, last, is_begun=is_begun, is_trial=True)
-        targets = {} if unfinished is None else unfinished.targets
-        done = written_leaves(
-            self._session,
-            leaves_of_trees(part.trees),
-            targets,
-            self._check.application,
-        )
+        begun = 0 if unfinished is None else unfinished.begun
+        part = BatchPart(self._local, batch, first, last, begun=begun, is_trial=True)
+        tables = leaves_of_trees(part.trees)
+        found: list[TableOutcome] = []
         with ExitStack() as stack:
-            yield [work.outcome for work in part.table_work(done, stack)]
+            for number, stage in enumerate(part.stages()):
+                done = self._done(tables, unfinished, number)
+                found += [w.outcome for w in part.table_work(number, stage, done, stack)]
+            yield found
 
     def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[Action, int]:
         """Count a relation's changes at positions from `first` to `last`, by action (I, U, D)."""
@@ -214,25 +324,28 @@ class BatchApply(TargetWrite):
         return [estimated_path(change, is_by_key=bool(table.target.key) and keeps_keys)]
 
     def _begin_batch(
-        self, leaves: Sequence[Relation], from_lsn: int, to: LogPosition, part: BatchPart
+        self, attempt: _Attempt, number: int, leaves: Sequence[Relation]
     ) -> ApplyBatch:
+        """Record a batch that begins with a stage, since the earlier ones write nothing."""
+        relid, to = self._state.relid, attempt.to
         with self._state.writing() as catalog:
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
-            targets = self.steps(catalog, leaves)
-            batch = ApplyBatch(
+            targets = self.steps(catalog, leaves, attempt.versions if number else None)
+            empty = ApplyBatch(
                 self._subscription.oid,
-                from_lsn,
+                attempt.from_lsn,
                 to.lsn,
                 xid,
-                targets,
-                self._state.relid,
+                ({},) * attempt.stage_count,
+                relid,
                 to.digest,
             )
+            batch = empty.with_writes(number, targets)
             insert_apply_batch(catalog, batch)
-            for relid, filters in part.applied_filters().items():
-                note_applied_filters(catalog, self._subscription.oid, relid, filters)
+            for oid, filters in attempt.part.applied_filters().items():
+                note_applied_filters(catalog, self._subscription.oid, oid, filters)
         return batch
 
     def _give_up_batch(self) -> None:
@@ -243,9 +356,7 @@ class BatchApply(TargetWrite):
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or written_leaves(
-            self._session, tables, batch.targets, self._check.application
-        ):
+        if not is_own or self._done(tables, batch, 0):
             return
         with self._state.writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
@@ -263,13 +374,18 @@ class BatchApply(TargetWrite):
             note_abandoned(catalog, self._subscription, self._state.relid, begun)
         undo(self._session, begun)
 
-    def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
-        """Return a batch in which these tables have new write steps."""
+    def _extend_batch(
+        self,
+        batch: ApplyBatch,
+        number: int,
+        leaves: Sequence[Relation],
+        versions: Mapping[int, int | None] | None,
+    ) -> ApplyBatch:
+        """Return a batch in which these tables have new write steps in a stage."""
         if not leaves:
             return batch
         with self._state.writing() as catalog:
-            targets = {**batch.targets, **self.steps(catalog, leaves)}
-            extended = replace(batch, targets=targets)
+            extended = batch.with_writes(number, self.steps(catalog, leaves, versions))
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
             insert_apply_batch(catalog, extended)
         return extended
@@ -289,7 +405,8 @@ class BatchApply(TargetWrite):
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
             advance_origin(catalog.connection, self._state.origin_name, to, local_lsn)
             self._state.enter_conflicts(catalog, conflicts)
-            self.note_written(catalog, writer, batch.targets)
+            for targets in batch.writes:
+                self.note_written(catalog, writer, targets)
 
         injection_point("apply.before-progress")
         writer.origin_lsn = to.lsn
@@ -314,8 +431,8 @@ class BatchApply(TargetWrite):
         writer: TableWriter,
         truncation: Truncation,
         trees: PartitionTrees,
-        batch: ApplyBatch,
-        done: dict[int, int | None],
+        targets: Mapping[int, WriteStep],
+        done: Mapping[int, int | None],
     ) -> None:
         """Empty the tables of a TRUNCATE, with one log entry for each."""
         detail: dict[str, object] = {
@@ -335,7 +452,7 @@ class BatchApply(TargetWrite):
                     leaf.oid,
                     truncates=True,
                     application=self._check.application(leaf.oid),
-                    step=batch.targets[leaf.oid].number,
+                    step=targets[leaf.oid].number,
                     may_be_nothing=True,
                 ) as note:
                     remove_rows(self._session, storage.location, note)

@@ -20,6 +20,7 @@ from replctl.errors import (
     QueryCanceled,
     SerializationFailure,
 )
+from replctl.lake.batch_stage import Run, Stage, stages_of
 from replctl.lake.replicated_table import ReplicatedTable, TableOutcome, first_action
 from replctl.lake.target_relations import (
     PartitionTrees,
@@ -63,7 +64,8 @@ class BatchPart:
 
     Args:
         first, last: the positions.
-        is_begun: the batch is unfinished: its changes were checked before, and some may be written.
+        begun: the number of stages of the batch that are begun.  Their changes were checked before,
+            and some may be written.
         is_trial: the changes will not be written.
 
     Attributes:
@@ -78,12 +80,11 @@ class BatchPart:
         first: int,
         last: int,
         *,
-        is_begun: bool,
+        begun: int = 0,
         is_trial: bool = False,
     ) -> None:
         self._relations = relations
-        self._first, self._last = first, last
-        self._is_begun, self._is_trial = is_begun, is_trial
+        self._last, self._begun, self._is_trial = last, begun, is_trial
         self.truncations = tuple(t for t in batch.truncations if first <= t.position <= last)
         self._changes = list(_after_truncations(batch, self.truncations, first, last))
         self._problems = _Problems()
@@ -94,14 +95,14 @@ class BatchPart:
     def _find_trees(self) -> None:
         relations = self._relations
         for item, start in self._changes:
-            with self._problems.of(item, self._first_action(item, start)):
+            with self._problems.of(item, self._first_action(item, start, self._last)):
                 self.trees |= relations.trees([item.relation.relation_name])
         for truncation in self.truncations:
             with self._problems.of_truncation(truncation):
                 truncated = relations.trees(truncation.relations)
                 self._check_truncatable(truncated)
                 for root, tree in truncated.values():
-                    if not self._is_begun and (
+                    if not self._begun and (
                         problem := relations.denied_actions(root, tree).get(Action.TRUNCATE)
                     ):
                         raise problem
@@ -122,15 +123,30 @@ class BatchPart:
         with self._relations.session.read() as catalog:
             return [item for oid in emptied for item in owned_sequences(catalog, oid)]
 
-    @property
-    def truncated(self) -> set[int]:
-        """Return the OIDs of the tables that TRUNCATE empties."""
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages of the changes, in order; at least one.  Later stages see the rows of
+        earlier ones.
+        """
+        leaves = {
+            name: [leaf.oid for leaf in leaves_of_root(*entry)]
+            for name, entry in self.trees.items()
+        }
+        return stages_of(self._changes, self.truncations, self._last, leaves)
+
+    def truncated(self, stage: Stage) -> set[int]:
+        """Return the OIDs of the tables that the TRUNCATEs of a stage empty."""
         return {
             leaf.oid
-            for truncation in self.truncations
+            for truncation in stage.truncations
             for name in truncation.relations
             for leaf in leaves_of_root(*self.trees[name])
         }
+
+    def renew(self, current: Mapping[int, Relation]) -> None:
+        """Use the current state of relations that a stage has written."""
+        for name, (root, tree) in self.trees.items():
+            fresh = {oid: current.get(oid, relation) for oid, relation in tree.items()}
+            self.trees[name] = (fresh[root.oid], fresh)
 
     def applied_filters(self) -> dict[int, tuple[AppliedFilter, ...]]:
         """Return the row filters that the changes passed, by the table's OID."""
@@ -142,25 +158,28 @@ class BatchPart:
 
     def table_work(
         self,
+        number: int,
+        stage: Stage,
         done: Mapping[int, int | None],
         stack: ExitStack,
         locked: Mapping[int, int | None] | None = None,
     ) -> list[TableWork]:
-        """Return the work for each table.
+        """Return the work of a stage for each table.
 
         Args:
+            number: the number of the stage, from 0.
             done: tables already written, each with its version before the write.
             stack: the outcomes remain valid until it closes.
-            locked: the versions of the tables when they were locked; None if they are not locked.
+            locked: the versions of the locked tables before the stage; None if they are not locked.
 
         Raises:
             ReplicationConflict: a change conflicts with its table.
         """
+        is_begun = number < self._begun
         found = in_parallel(
             [
-                (item.thread, partial(self._work, item, start, done, locked or {}, stack))
-                for item, start in self._changes
-                if item.relation.relation_name in self.trees
+                (run.item.thread, partial(self._work, run, is_begun, done, locked or {}, stack))
+                for run in stage.runs
             ],
             cancel_jobs,
         )
@@ -169,14 +188,15 @@ class BatchPart:
 
     def _work(
         self,
-        item: RelationChanges,
-        start: int,
+        run: Run,
+        is_begun: bool,
         done: Mapping[int, int | None],
         locked: Mapping[int, int | None],
         stack: ExitStack,
     ) -> TableWork | None:
+        item = run.item
         root, tree = self.trees[item.relation.relation_name]
-        with self._problems.of(item, self._first_action(item, start)):
+        with self._problems.of(item, self._first_action(item, run.first, run.last)):
             table = ReplicatedTable(
                 self._relations.session,
                 root,
@@ -184,22 +204,22 @@ class BatchPart:
                 item.relation,
                 self._relations.writer_of(root),
                 done,
-                is_emptied=start > self._first,
+                emptied=run.emptied,
                 is_trial=self._is_trial,
                 locked_versions=locked,
                 sequences=self.sequences,
             )
-            if not self._is_begun:
+            if not is_begun:
                 table.denied_actions = self._relations.denied_actions(root, tree)
-            outcome = stack.enter_context(table.changed(item, start, self._last))
+            outcome = stack.enter_context(table.changed(item, run.first, run.last))
             return TableWork(item.thread, outcome, outcome.missing)
         return None
 
     def _first_action(
-        self, changes: RelationChanges, start: int
+        self, changes: RelationChanges, first: int, last: int
     ) -> Callable[[], tuple[int, Action] | None]:
         session = self._relations.session
-        find = partial(first_action, session, changes, start, self._last)
+        find = partial(first_action, session, changes, first, last)
         return lambda: changes.thread.run(find)
 
     def _check_truncatable(self, trees: PartitionTrees) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from functools import cache, partial
@@ -21,7 +21,7 @@ from replctl.errors import (
 )
 from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
-from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.delta_log import applied_step, latest_version, written_step
 from replctl.lake.left_out import left_out_error
 from replctl.lake.received_type import domain_tests, received_types
 from replctl.lake.remote_relation import sent_columns
@@ -59,7 +59,7 @@ class ReplicatedTable:
         remote: the published relation.
         role: OID of the role that writes the table.
         done: tables that the batch has already written, each with its version before the write.
-        is_emptied: the table will be emptied before the changes.
+        emptied: OIDs of the tables that will be emptied before the changes.
         is_replaced: the existing rows will be replaced, and are ignored.
         denied_actions: the actions that the subscription may not perform on the table,
             each with the error.
@@ -82,7 +82,7 @@ class ReplicatedTable:
     role: int
     done: Mapping[int, int | None] = field(default_factory=dict)
     is_replaced: bool = False
-    is_emptied: bool = False
+    emptied: Collection[int] = ()
     denied_actions: Mapping[Action, PostgresError] = field(default_factory=dict)
     is_trial: bool = False
     versions: Mapping[int, int | None] = field(default_factory=dict)
@@ -90,9 +90,8 @@ class ReplicatedTable:
     sequences: RestartedSequences | None = None
 
     def __post_init__(self) -> None:
-        read = {**self.versions, **self.done}
-        if self.is_replaced or self.is_emptied:
-            read = dict.fromkeys(self.tree)
+        emptied = self.tree if self.is_replaced else self.emptied
+        read = {**self.versions, **self.done, **dict.fromkeys(emptied)}
         with self.session.read() as catalog:
             environment = self.session.environment(catalog)
             user_types = received_types(environment, self.relation)
@@ -479,11 +478,31 @@ def undone_leaves(
     targets: Mapping[int, WriteStep],
     application: Callable[[int], str],
 ) -> set[int]:
-    """Return the targets that were written and then undone.  They need a new step to be written
-    again.
+    """Return the targets that need a new step to be written: their step was written and then
+    undone, or the subscription has written a later one.
+
+    Two tables of a subscription may share a leaf partition.  Delta skips a step that is smaller
+    than the newest one.
     """
     steps = _written_steps(session, tables, targets, application)
-    return {relid for relid, is_undone in steps.items() if is_undone}
+    passed = {
+        relid
+        for relid in targets.keys() - steps.keys()
+        if _is_passed(tables.get(relid), targets[relid], application(relid))
+    }
+    return passed | {relid for relid, is_undone in steps.items() if is_undone}
+
+
+def _is_passed(table: Relation | None, write: WriteStep, application: str) -> bool:
+    """Return whether a table has a later step than the one that will write it."""
+    storage = None if table is None else table.storage
+    if storage is None:
+        return False
+    newest = latest_version(storage.location)
+    if newest is None or newest == write.version:
+        return False
+    found = written_step(storage.location, application)
+    return found is not None and found > write.number
 
 
 def _written_steps(
@@ -505,7 +524,7 @@ def _written_steps(
         undone = {number for commit in commits for number in commit.undoes}
         for commit in commits:
             found = applied_step(storage.location, application(relid), commit.version)
-            if commit.mark is not None and found is not None and found >= step:
+            if commit.mark is not None and found == step:
                 result[relid] = commit.version in undone
     return result
 

@@ -14,8 +14,9 @@ from replctl.catalog.pg_class import (
     Relation,
     load_relations,
 )
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_policy import is_row_security_active
-from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.relation_kind import RelKind
 from replctl.errors import (
     FeatureNotSupported,
@@ -76,6 +77,15 @@ class TargetRelations:
         """
         ((root, tree),) = self.trees([remote.relation_name]).values()
         return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
+
+    def shares_leaves(self, root: Relation) -> bool:
+        """Return whether the target of another published table has a leaf partition of a table."""
+        with self.session.read() as catalog:
+            members = {m.relid for m in subscription_relations(catalog, self._subscription.oid)}
+            related = {*ancestors_of(catalog, root.oid)}
+            if root.is_partitioned:
+                related |= {*descendants_of(catalog, root.oid)}
+        return not members.isdisjoint(related - {root.oid})
 
     def writer_of(self, relation: Relation) -> int:
         """Return the OID of the role that writes a table: the table's owner, or the subscription's

@@ -51,11 +51,22 @@ class TargetWrite:
         #: The subscription's tables, by the names of the published tables.
         self._local = TargetRelations(state.session, state.subscription)
 
-    def steps(self, catalog: Catalog, leaves: Sequence[Relation]) -> dict[int, WriteStep]:
-        """Return each table's version and the number of the step that will write it, by OID."""
+    def steps(
+        self,
+        catalog: Catalog,
+        leaves: Sequence[Relation],
+        versions: Mapping[int, int | None] | None = None,
+    ) -> dict[int, WriteStep]:
+        """Return each table's version and the number of the step that will write it, by OID.
+
+        Args:
+            versions: the tables' newest versions; None for the last versions in the commit log.
+        """
         return {
             leaf.oid: WriteStep(
-                last_logged_version(catalog.connection, leaf.oid),
+                last_logged_version(catalog.connection, leaf.oid)
+                if versions is None
+                else versions[leaf.oid],
                 next_apply_step(catalog, self._subscription.oid, leaf.oid),
             )
             for leaf in leaves

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from copy import copy
-from dataclasses import replace
 
 from replctl.catalog.apply_batch import (
     ApplyBatch,
@@ -18,6 +17,7 @@ from replctl.catalog.apply_batch import (
     list_apply_batches,
 )
 from replctl.catalog.commit_nonce import hand_over_nonces
+from replctl.catalog.intent import mark_abandoned
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
@@ -35,6 +35,7 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.lake import commit_log
+from replctl.lake.abandoned_write import note_abandoned
 from replctl.own_command import own_command
 from replctl.replication.refresh_hint import refresh_hint
 from replctl.session import Session
@@ -95,7 +96,9 @@ def leave_batch(
     catalog: Catalog, session: Session, subscription: Subscription, leaves: Collection[int]
 ) -> None:
     """Remove tables from the subscription's partly written batch, because they will be reconciled
-    or copied.  Rows that are already written into them stay, as a separate transaction.
+    or copied.  Rows that are already written into them stay, as a separate transaction.  But if
+    published tables of the batch share targets, the next process that uses a table undoes the whole
+    batch.
 
     The caller ensures that no other process runs the subscription meanwhile.
 
@@ -105,11 +108,15 @@ def leave_batch(
     batch = get_apply_batch(catalog, subscription.oid)
     if batch is None or batch.targets.keys().isdisjoint(leaves):
         return
+    if len(batch.writes) > 1:
+        note_abandoned(catalog, subscription, 0, [(batch.xid, batch.targets)])
+        mark_abandoned(catalog.connection, batch.xid)
+        return
     _end_for(catalog, session, subscription, batch, batch.targets.keys() & set(leaves))
-    left = {relid: step for relid, step in batch.targets.items() if relid not in leaves}
+    left = batch.without(leaves)
     delete_apply_batch(catalog, subscription.oid)
-    if left:
-        insert_apply_batch(catalog, replace(batch, targets=left))
+    if left.targets:
+        insert_apply_batch(catalog, left)
     else:
         abort_transaction(catalog.connection, batch.xid)
 

@@ -304,7 +304,7 @@ def test_a_batch_of_lost_changes_is_not_finished(pair: Pair) -> None:
         session = subscriber.state.session
         with session.write() as catalog:
             xid = begin_transaction(catalog.connection, session.database_oid, "dead")
-            batch = ApplyBatch(subscription.oid, start.lsn, lost.lsn, xid, {}, 0, lost.digest)
+            batch = ApplyBatch(subscription.oid, start.lsn, lost.lsn, xid, ({},), 0, lost.digest)
             insert_apply_batch(catalog, batch)
     pair.put_back(pair.publisher)
     pair.commit(20)

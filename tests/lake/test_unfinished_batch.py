@@ -70,7 +70,7 @@ class Batch:
             self.xid = begin_transaction(catalog.connection, catalog.database_oid, "1-dead")
             targets = dict.fromkeys((lake.oid, *others), WriteStep(newest, 1))
             insert_apply_batch(
-                catalog, ApplyBatch(self.subscription.oid, _FROM_LSN, 9, self.xid, targets)
+                catalog, ApplyBatch(self.subscription.oid, _FROM_LSN, 9, self.xid, (targets,))
             )
             nonce = make_nonces(catalog.connection, self.xid, [lake.oid])[lake.oid]
         mark = CommitMark(nonce, 1, self.xid, origin=self.subscription.origin_name)

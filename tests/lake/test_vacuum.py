@@ -90,7 +90,7 @@ def test_a_batch_and_a_copy_and_a_transaction_keep_their_versions(lake: Lake) ->
     lake.update(2)
     session = lake.session
     with session.cluster.write(session.database_oid) as catalog:
-        insert_apply_batch(catalog, ApplyBatch(1, 0, 1, 99, {lake.oid: WriteStep(2, 1)}))
+        insert_apply_batch(catalog, ApplyBatch(1, 0, 1, 99, ({lake.oid: WriteStep(2, 1)},)))
     lake.update(2)
     with session.cluster.begin(write=True) as connection:
         xid = begin_transaction(connection, session.database_oid, session.cluster.backend)

@@ -113,7 +113,7 @@ class _Subscriber:
         self.attempts.append((first, last))
         if self.failures:
             error, stays = self.failures.pop(0)
-            self.batch = ApplyBatch(1, from_lsn, to.lsn, 9, {}) if stays else None
+            self.batch = ApplyBatch(1, from_lsn, to.lsn, 9, ({},)) if stays else None
             raise error
         self.batch = None
         self.applied += range(first, last + 1)
