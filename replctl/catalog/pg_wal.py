@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, case, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.relation_kind import RelKind
@@ -36,7 +36,10 @@ NO_XID = 0
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A row of the log, with the commit of its transaction."""
+    """A row of the log, with the commit of its transaction.
+
+    `origin` is None for a commit of another program.
+    """
 
     lsn: int
     xid: int
@@ -358,11 +361,13 @@ def entries_between(
     catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = _ROW_ACTIONS
 ) -> list[LogEntry]:
     """Return the entries of transactions committed in (from_lsn, to_lsn], sorted by commit and then
-    by LSN.
+    by LSN.  Commits of other programs within a transaction of replctl do not have its origin.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
+    is_foreign = and_(wal.c.version.is_not(None), wal.c.mark.is_(None))
+    origin = case((is_foreign, None), else_=xact.c.origin).label("origin")
     query = (
-        select(wal, xact.c.commit_lsn, xact.c.commit_time, xact.c.origin)
+        select(wal, xact.c.commit_lsn, xact.c.commit_time, origin)
         .join(xact, xact.c.xid == wal.c.xid)
         .where(
             wal.c.dbid == catalog.database_oid,

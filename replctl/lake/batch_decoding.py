@@ -357,7 +357,7 @@ def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:
             group[0].entry.commit_time,
             group[0].position,
             group[-1].position,
-            group[0].entry.origin,
+            next((placed.entry.origin for placed in group if placed.entry.origin), None),
         )
         for xid, group in by_xid.items()
     )

@@ -162,3 +162,41 @@ def test_rollback_leaves_what_others_have_committed(
     assert publisher.rows("SELECT id, v FROM t ORDER BY id") == expected
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == expected
+
+
+@pytest.fixture
+def down(cluster: Cluster, engine: Engine, subscriber: Database) -> Callable[[str], Database]:
+    """Return a function that makes a subscriber of the subscriber."""
+
+    def subscribe(options: str) -> Database:
+        node = connect(cluster, "test_down", engine)
+        node.run("CREATE TABLE t (id int PRIMARY KEY, v int, own int)")
+        subscriber.run("CREATE PUBLICATION down FOR TABLE t")
+        node.run(
+            "CREATE SUBSCRIPTION d CONNECTION 'dbname=test_sub' PUBLICATION down"
+            f" WITH (copy_data = false, {options})"
+        )
+        return node
+
+    return subscribe
+
+
+def test_a_commit_of_another_program_within_an_apply_has_no_origin(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    race: Callable[[Engine, str, list[str]], None],
+    down: Callable[[str], Database],
+) -> None:
+    for node in (publisher, subscriber):
+        node.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    _subscribe(publisher, subscriber)
+    publisher.run("INSERT INTO t VALUES (1, 1)")
+    assert subscriber.sync() == []
+    subscriber.run("ALTER TABLE t ADD COLUMN own int")  # apply adds it to the Delta table
+    node = down("origin = none")
+    publisher.run("INSERT INTO t VALUES (2, 2)")
+    race(engine, _BEFORE_WRITE, [f"INSERT INTO {_path(subscriber, 't')} (id, v) VALUES (9, 9)"])
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id FROM t ORDER BY id") == [("1",), ("2",), ("9",)]
+    assert node.rows("SELECT id FROM t") == [("9",)]
