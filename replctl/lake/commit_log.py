@@ -410,7 +410,8 @@ def enter_versions(
     *,
     ends: bool = False,
     statement: int | None = None,
-) -> None:
+    to_truncation: bool = False,
+) -> bool:
     """Record the versions of a relation that the commit log lacks, oldest first.
 
     Versions of `own_xid` are recorded as part of this transaction.  Versions of `undone_xid`, and
@@ -429,6 +430,11 @@ def enter_versions(
         ends: `own_xid` has finished writing.  Later commits of other writers are not recorded now.
         statement: the number of the statement of `own_xid` that has written this relation and
             others.
+        to_truncation: record only the versions up to the first TRUNCATE of `own_xid`; none if there
+            is no TRUNCATE.
+
+    Returns:
+        True if `to_truncation` is true and the TRUNCATE is recorded.
 
     Raises:
         The errors of `commits_since`.
@@ -437,9 +443,9 @@ def enter_versions(
     """
     storage = relation.storage
     if storage is None:
-        return
+        return False
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
-        return
+        return False
     with reading_log(catalog, relation):
         chain = relation_chain(catalog, relation)
     if chain is Chain.CLEANED:
@@ -448,17 +454,22 @@ def enter_versions(
         if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
             raise replaced(relation)
         enter_break(catalog, relation)
-        return
+        return False
     commits = unlogged_commits(catalog, cluster, relation)
     taken_back = {version for commit in commits for version in commit.undoes}
     own = [] if own_xid is None else [c.version for c in commits if c.is_of(own_xid)]
+    last = -1
+    if to_truncation:
+        last = _first_truncation(commits, own, taken_back)
+        commits = [commit for commit in commits if commit.version <= last]
     is_within = own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid)
+    is_reached = False
     for commit in commits:
         xid = None if commit.mark is None else commit.mark.xid
         if xid is not None and xid == own_xid:
             is_undone = commit.version in taken_back
             _enter(catalog, xid, relation, commit, is_undone=is_undone, statement=statement)
-            is_within = True
+            is_within, is_reached = True, commit.version == last
             continue
         if is_within and ends and commit.version > max(own, default=-1):
             break
@@ -496,6 +507,24 @@ def enter_versions(
         )
     if commits and accepts_marks(catalog.connection, relation.oid):
         set_acceptance(catalog.connection, relation.oid, accepts=False)
+    return is_reached
+
+
+def _first_truncation(
+    commits: Iterable[DeltaCommit], own: Collection[int], taken_back: Collection[int]
+) -> int:
+    """Return the first version with a TRUNCATE that is not taken back; -1 if there is none."""
+    return next(
+        (
+            commit.version
+            for commit in commits
+            if commit.version in own
+            and commit.version not in taken_back
+            and commit.mark is not None
+            and commit.mark.truncates
+        ),
+        -1,
+    )
 
 
 def _enter(

@@ -498,10 +498,33 @@ def _enter(writer: TableWriter) -> None:
 
 
 def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) -> None:
+    """Record the versions and the TRUNCATEs of a statement or a batch.
+
+    A TRUNCATE follows the versions that it has emptied.  Other programs may have committed before
+    it, or between two of them: a retry truncates again.
+    """
+    is_first = True
+    while writer.truncations:
+        is_reached = _enter_versions(catalog, writer, to_truncation=True)
+        if not (is_first or is_reached):
+            break
+        statement = {"statement": next_insert_lsn(catalog.connection)}
+        for relid, detail in writer.truncations.items():
+            enter(catalog, writer.xid, relid, None, TRUNCATE, detail | statement)
+        is_first = False
+    _enter_versions(catalog, writer, ends=ends)
+
+
+def _enter_versions(
+    catalog: Catalog, writer: TableWriter, *, ends: bool = False, to_truncation: bool = False
+) -> bool:
+    """Record versions of all relations, and return whether a TRUNCATE of one is among them.
+
+    Args:
+        ends, to_truncation: see `commit_log.enter_versions`.
+    """
     statement = next_insert_lsn(catalog.connection)
-    for relid, detail in writer.truncations.items():
-        enter(catalog, writer.xid, relid, None, TRUNCATE, detail | {"statement": statement})
-    for relation in writer.relations.values():
+    reached = [
         commit_log.enter_versions(
             catalog,
             writer.session.cluster,
@@ -509,7 +532,11 @@ def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) ->
             own_xid=writer.xid,
             ends=ends,
             statement=statement if len(writer.relations) > 1 else None,
+            to_truncation=to_truncation,
         )
+        for relation in writer.relations.values()
+    ]
+    return any(reached)
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:

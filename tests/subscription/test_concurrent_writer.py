@@ -12,7 +12,7 @@ from replctl import spark
 from replctl.catalog.cluster import Cluster
 from replctl.errors import SerializationFailure
 from replctl.lake import replicated_table
-from replctl.query import write
+from replctl.query import truncate, write
 from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
@@ -200,3 +200,40 @@ def test_a_commit_of_another_program_within_an_apply_has_no_origin(
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT id FROM t ORDER BY id") == [("1",), ("2",), ("9",)]
     assert node.rows("SELECT id FROM t") == [("9",)]
+
+
+def test_a_truncate_also_removes_what_was_committed_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    race: Callable[[Engine, str, list[str]], None],
+    down: Callable[[str], Database],
+) -> None:
+    """Another program commits after a TRUNCATE, which apply repeats, and before another one, in a
+    block."""
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY, v int, own int)")
+    _subscribe(publisher, subscriber)
+    node = down("origin = any")
+    publisher.run("INSERT INTO t VALUES (1, 1)")
+    assert subscriber.sync() == []
+    path = _path(subscriber, "t")
+    publisher.run("BEGIN; TRUNCATE t; INSERT INTO t VALUES (2, 2); COMMIT")
+    race(engine, _BEFORE_WRITE, [f"INSERT INTO {path} (id, v) VALUES (9, 9)"])
+    assert subscriber.sync() == []
+    for database in (subscriber, node):
+        assert database.rows("SELECT id FROM t") == [("2",)]
+
+    original = truncate.remove_rows
+
+    def raced(*arguments: Any) -> None:
+        engine.run(f"INSERT INTO {path} (id, v) VALUES (9, 9)")
+        original(*arguments)
+
+    subscriber.run("BEGIN; INSERT INTO t VALUES (3, 3)")
+    monkeypatch.setattr(truncate, "remove_rows", raced)
+    subscriber.run("TRUNCATE t; INSERT INTO t VALUES (4, 4); COMMIT")
+    assert subscriber.sync() == []
+    for database in (subscriber, node):
+        assert database.rows("SELECT id FROM t") == [("4",)]
