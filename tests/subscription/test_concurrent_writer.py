@@ -11,7 +11,7 @@ from fix_replication import Database, connect
 from replctl import spark
 from replctl.catalog.cluster import Cluster
 from replctl.errors import SerializationFailure
-from replctl.lake import replicated_table
+from replctl.lake import replicated_table, small_definition
 from replctl.query import truncate, write
 from replctl.spark.engine import Engine
 
@@ -225,7 +225,7 @@ def test_a_truncate_also_removes_what_was_committed_before_it(
     for database in (subscriber, node):
         assert database.rows("SELECT id FROM t") == [("2",)]
 
-    original = truncate.remove_rows
+    original = small_definition.remove_rows
 
     def raced(*arguments: Any) -> None:
         engine.run(f"INSERT INTO {path} (id, v) VALUES (9, 9)")
