@@ -33,9 +33,16 @@ from replctl.lake.leftovers import take_over
 from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import remove_rows
+from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, commit
+from replctl.lake.target_check import TargetCheck
 from replctl.lake.target_fault import check_faults
-from replctl.lake.target_relations import PartitionTrees, leaves_of_root, leaves_of_trees
+from replctl.lake.target_relations import (
+    PartitionTrees,
+    TargetRelations,
+    leaves_of_root,
+    leaves_of_trees,
+)
 from replctl.lake.target_write import Locked, TargetWrite
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
@@ -48,6 +55,7 @@ from replctl.replication.node import (
     Truncation,
 )
 from replctl.replication.update_transformation import Action
+from replctl.session import Session
 from replctl.session_thread import in_parallel
 from replctl.spark import LeafChange, cancel_jobs, estimated_path
 
@@ -142,15 +150,8 @@ class BatchApply(TargetWrite):
         """Return the positions of changes that cannot be composed with other transactions, because
         they change keys or their table has no key.
         """
-        found = [(item.thread, partial(self._isolated, item)) for item in batch.changes]
+        found = [(item.thread, partial(_isolated, self._local, item)) for item in batch.changes]
         return set().union(*in_parallel(found, cancel_jobs))
-
-    def _isolated(self, changes: RelationChanges) -> set[int]:
-        try:
-            table = self._local.table(changes.relation)
-        except PostgresError:  # apply reports it for the relation's first change
-            return set()
-        return table.isolated_positions(changes)
 
     def apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
@@ -213,7 +214,7 @@ class BatchApply(TargetWrite):
                     attempt.look_again()
                 rows += self._write_stage(attempt, number, stage)
             if attempt.batch is None:
-                self._finish_empty(to, attempt.conflicts)
+                _finish_empty(self._state, to, attempt.conflicts)
             else:
                 self._finish_batch(attempt.writer, attempt.batch, to, attempt.conflicts, part)
         return rows
@@ -221,7 +222,7 @@ class BatchApply(TargetWrite):
     def _write_stage(self, attempt: _Attempt, number: int, stage: Stage) -> RowCounts:
         """Write a stage of a batch, and return the row counts."""
         part, tables = attempt.part, attempt.locked.relations
-        done = self._done(tables, attempt.batch, number)
+        done = _written(self._session, self._check, tables, attempt.batch, number)
         with ExitStack() as stack:
             pieces = part.table_work(number, stage, done, stack, attempt.versions)
             for work in pieces:
@@ -272,17 +273,6 @@ class BatchApply(TargetWrite):
         attempt.writer.read_versions = dict(attempt.versions)
         return attempt.batch.writes[number]
 
-    def _done(
-        self, tables: Mapping[int, Relation], batch: ApplyBatch | None, number: int
-    ) -> dict[int, int | None]:
-        """Return the tables that a batch has already written in a stage or a later one.  Each has
-        its version before the first of these writes.
-        """
-        done: dict[int, int | None] = {}
-        for targets in reversed(() if batch is None else batch.writes[number:]):
-            done |= written_leaves(self._session, tables, targets, self._check.application)
-        return done
-
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
         """Yield the outcomes that `apply` would write now, without locking or writing anything.
@@ -297,7 +287,7 @@ class BatchApply(TargetWrite):
         found: list[TableOutcome] = []
         with ExitStack() as stack:
             for number, stage in enumerate(part.stages()):
-                done = self._done(tables, unfinished, number)
+                done = _written(self._session, self._check, tables, unfinished, number)
                 found += [w.outcome for w in part.table_work(number, stage, done, stack)]
             yield found
 
@@ -356,7 +346,7 @@ class BatchApply(TargetWrite):
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or self._done(tables, batch, 0):
+        if not is_own or _written(self._session, self._check, tables, batch, 0):
             return
         with self._state.writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
@@ -413,12 +403,6 @@ class BatchApply(TargetWrite):
         commit(writer, note_progress)
         injection_point("apply.after-progress")
 
-    def _finish_empty(self, to: LogPosition, conflicts: Mapping[ConflictType, int]) -> None:
-        """Record progress over changes that write nothing, and count the conflicts among them."""
-        with self._state.writing() as catalog:
-            advance_origin(catalog.connection, self._state.origin_name, to, 0)
-            self._state.enter_conflicts(catalog, conflicts)
-
     def _write_table(
         self, writer: TableWriter, work: TableWork, targets: dict[int, WriteStep]
     ) -> None:
@@ -462,3 +446,37 @@ class BatchApply(TargetWrite):
                     and spark.jobs.has_rows(self._session.engine(), storage.location)
                 ):
                     raise commit_log.not_carried_out(leaf)
+
+
+def _isolated(local: TargetRelations, changes: RelationChanges) -> set[int]:
+    """Return the positions of a relation's changes that cannot be composed."""
+    try:
+        table = local.table(changes.relation)
+    except PostgresError:  # apply reports it for the relation's first change
+        return set()
+    return table.isolated_positions(changes)
+
+
+def _written(
+    session: Session,
+    check: TargetCheck,
+    tables: Mapping[int, Relation],
+    batch: ApplyBatch | None,
+    number: int,
+) -> dict[int, int | None]:
+    """Return the tables that a batch has already written in a stage or a later one.  Each has its
+    version before the first of these writes.
+    """
+    done: dict[int, int | None] = {}
+    for targets in reversed(() if batch is None else batch.writes[number:]):
+        done |= written_leaves(session, tables, targets, check.application)
+    return done
+
+
+def _finish_empty(
+    state: SubscriberState, to: LogPosition, conflicts: Mapping[ConflictType, int]
+) -> None:
+    """Record progress over changes that write nothing, and count the conflicts among them."""
+    with state.writing() as catalog:
+        advance_origin(catalog.connection, state.origin_name, to, 0)
+        state.enter_conflicts(catalog, conflicts)
