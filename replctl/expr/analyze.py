@@ -5,10 +5,9 @@ PostgreSQL's parse_expr.c.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from types import MappingProxyType
 from typing import assert_never
 
 from replctl.errors import (
@@ -84,7 +83,7 @@ class Analyzer:
         analyze_query: AnalyzeQuery | None = None,
         now: datetime | None = None,
         parent: Analyzer | None = None,
-        windows: Mapping[str, ast.WindowDef] = MappingProxyType({}),
+        windows: Sequence[ast.WindowDef] = (),
         is_row_filter: bool = False,
     ) -> None:
         self.environment = environment

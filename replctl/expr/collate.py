@@ -230,6 +230,15 @@ def _window_function(
     )
 
 
+def window_collations(environment: Environment, clause: nodes.WindowClause) -> nodes.WindowClause:
+    """Return an entry of WINDOW with the collations of its parts assigned."""
+    return dataclasses.replace(
+        clause,
+        partition_by=_visit_separately(environment, clause.partition_by),
+        order_by=_sort_keys(environment, clause.order_by),
+    )
+
+
 def _sort_keys(
     environment: Environment, keys: tuple[nodes.SortKey, ...]
 ) -> tuple[nodes.SortKey, ...]:

@@ -80,6 +80,12 @@ def deparse_group_key(expr: nodes.Expr, context: DeparseContext) -> str:
     return _printed(context, lambda printer: printer.order.expr(expr))
 
 
+def deparse_window(window: nodes.WindowClause, context: DeparseContext) -> str:
+    """Return the SQL of an entry of WINDOW."""
+    text = _printed(context, lambda printer: printer.calls.window(window))
+    return f"{quote_identifier(window.name)} AS {text}"
+
+
 def _printed(context: DeparseContext, put: Callable[[_Printer], None]) -> str:
     printer = _Printer(context)
     put(printer)
@@ -101,7 +107,7 @@ class _Printer:
         self.is_pretty = context.is_pretty
         self._indent = context.indent
         self.order = _OrderPrinter(self)
-        self._calls = _CallPrinter(self)
+        self.calls = _CallPrinter(self)
 
     def expr(self, expr: nodes.Expr, implicit: bool) -> None:
         put = self.parts.append
@@ -114,7 +120,7 @@ class _Printer:
                 named = {0: "CASE_TEST_EXPR", nodes.VALUE: "VALUE"}
                 put(named.get(expr.number) or f"${expr.number}")
             case nodes.FuncExpr():
-                self._calls.function(expr, implicit)
+                self.calls.function(expr, implicit)
             case nodes.NamedArgExpr():
                 put(f"{quote_identifier(expr.name)} => ")
                 self.expr(expr.arg, implicit)
@@ -179,11 +185,11 @@ class _Printer:
                 self.in_parens(expr.arg, self.is_pretty, True)
                 put(" IS DOCUMENT")
             case nodes.Aggref():
-                self._calls.aggregate(expr)
+                self.calls.aggregate(expr)
             case nodes.GroupingFunc():
                 self._call("GROUPING", expr.args)
             case nodes.WindowFunc():
-                self._calls.window_function(expr)
+                self.calls.window_function(expr)
             case nodes.SubLink():
                 self._sublink(expr)
             case nodes.SetToDefault():
@@ -533,18 +539,33 @@ class _CallPrinter:
         if expr.window is not None:
             put(quote_identifier(expr.window))
             return
+        self.window(expr)
+
+    def window(self, spec: nodes.WindowFunc | nodes.WindowClause) -> None:
+        """Append a window in parentheses, without the clauses that it copies from its base."""
+        put = self._printer.parts.append
         put("(")
-        if expr.partition_by:
+        separator = ""
+        if spec.base is not None:
+            put(quote_identifier(spec.base))
+            separator = " "
+        elif spec.partition_by:
             put("PARTITION BY ")
-            for i, item in enumerate(expr.partition_by):
+            for i, item in enumerate(spec.partition_by):
                 if i:
                     put(", ")
                 self._order.expr(item)
-        if expr.order_by:
-            put(" ORDER BY " if expr.partition_by else "ORDER BY ")
-            self._order.by(expr.order_by)
-        if expr.frame:
-            put(f" {expr.frame}" if expr.partition_by or expr.order_by else expr.frame)
+            separator = " "
+        if spec.order_by and not spec.copies_order:
+            put(f"{separator}ORDER BY ")
+            self._order.by(spec.order_by)
+            separator = " "
+        if spec.frame:
+            first, *others = spec.frame.split("{}") if spec.offsets else (spec.frame,)
+            put(separator + first)
+            for offset, text in zip(spec.offsets, others, strict=True):
+                self._printer.expr(offset, False)
+                put(text)
         put(")")
 
 

@@ -388,7 +388,12 @@ class GroupingFunc(Node):
 
 @dataclass(frozen=True, slots=True)
 class WindowFunc(Node):
-    """A call with OVER; `window` is a name in the WINDOW clause, or None for (PARTITION BY ...)."""
+    """A call with OVER.
+
+    Attributes:
+        window: a name in the WINDOW clause; None for (PARTITION BY ...).
+        frame, offsets, base, copies_order: see WindowClause.
+    """
 
     function_oid: int
     name: str
@@ -404,6 +409,9 @@ class WindowFunc(Node):
     filter: Expr | None = None
     collation: str | None = None
     input_collation: str | None = None
+    offsets: tuple[Expr, ...] = ()
+    base: str | None = None
+    copies_order: bool = False
 
     def as_aggregate(self) -> Aggref:
         """Return the call as the call of an aggregate."""
@@ -416,15 +424,34 @@ class WindowFunc(Node):
             filter=self.filter,
         )
 
-    def over(self, partition_by: Iterable[str], order_by: Iterable[str]) -> str:
-        """Return the OVER clause, given the texts of its PARTITION BY and ORDER BY items."""
+    def over(self, partition_by: Iterable[str], order_by: Iterable[str], frame: str) -> str:
+        """Return the OVER clause, given the texts of its parts."""
         partition, order = ", ".join(partition_by), ", ".join(order_by)
         parts = (
             f"PARTITION BY {partition}" if partition else "",
             f"ORDER BY {order}" if order else "",
-            self.frame,
+            frame,
         )
         return f" OVER ({' '.join(filter(None, parts))})"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowClause(Node):
+    """An entry of the WINDOW clause.
+
+    Attributes:
+        frame: the frame's text, with `{}` for each of `offsets`; '' for the default frame.
+        base: the window that the entry extends.
+        copies_order: ORDER BY is that of `base`.
+    """
+
+    name: str
+    partition_by: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    frame: str = ""
+    offsets: tuple[Expr, ...] = ()
+    base: str | None = None
+    copies_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

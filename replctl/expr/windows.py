@@ -5,10 +5,21 @@ transformWindowDefinitions() in parse_clause.c.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from replctl.errors import FeatureNotSupported, UndefinedObject, WindowingError, WrongObjectType
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidPrecedingOrFollowingSize,
+    PostgresError,
+    UndefinedObject,
+    WindowingError,
+    WrongObjectType,
+)
 from replctl.expr import nodes
+from replctl.expr.cast_path import UNKNOWN
+from replctl.expr.coerce import Coercion
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location
 from replctl.expr.function_candidates import ResolvedCall
@@ -44,6 +55,7 @@ def make_window_function(
     if error is not None:
         raise error
     definition = _definition(analyzer, raw.over)
+    order_by = _order_by(analyzer, definition)
     return nodes.WindowFunc(
         call.function.oid,
         call.function.name,
@@ -51,14 +63,40 @@ def make_window_function(
         call.args,
         raw.over.name,
         _partition_by(analyzer, definition),
-        _order_by(analyzer, definition),
+        order_by,
         definition.frame,
         raw.is_star,
         call.function.kind == FunctionKind.AGGREGATE,
         call.is_variadic,
         call.condition,
+        offsets=_offsets(analyzer, definition, order_by),
+        base=definition.ref_name,
+        copies_order=definition.ref_name is not None and not raw.over.order_by,
         pos=raw.pos,
     )
+
+
+def window_clauses(analyzer: Analyzer) -> tuple[nodes.WindowClause, ...]:
+    """Return the entries of the WINDOW clause.
+
+    Raises:
+        WindowingError, UndefinedObject: an entry is wrong.
+    """
+    result = []
+    for raw, definition in zip(analyzer.windows, _extended(analyzer.windows), strict=True):
+        assert raw.name is not None
+        order_by = _order_by(analyzer, definition)
+        clause = nodes.WindowClause(
+            raw.name,
+            _partition_by(analyzer, definition),
+            order_by,
+            raw.frame,
+            _offsets(analyzer, definition, order_by),
+            raw.ref_name,
+            raw.ref_name is not None and not raw.order_by,
+        )
+        result.append(clause)
+    return tuple(result)
 
 
 def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr | None) -> None:
@@ -93,34 +131,54 @@ def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
     """Return the window of OVER, which may have a name, or extend another: OVER (w ORDER BY
     ...).
     """
-    if over.name is not None:
-        return _named(analyzer, over.name, over.pos)
-    if over.ref_name is None:
+    name = over.name or over.ref_name
+    if name is None:
         return over
-    base = _named(analyzer, over.ref_name, over.pos)
+    for found in _extended(analyzer.windows):
+        if found.name == name:
+            return found if over.name is not None else _extension(over, found)
+    raise _undefined(name, over.pos)
+
+
+def _extended(windows: Sequence[ast.WindowDef]) -> Iterator[ast.WindowDef]:
+    """Yield the entries of a WINDOW clause with the clauses that they copy from earlier ones."""
+    earlier: dict[str, ast.WindowDef] = {}
+    for window in windows:
+        name = window.name
+        assert name is not None
+        if name in earlier:
+            raise WindowingError(f'window "{name}" is already defined', position=window.pos)
+        if window.ref_name is not None:
+            if window.ref_name not in earlier:
+                raise _undefined(window.ref_name, window.pos)
+            window = _extension(window, earlier[window.ref_name])
+        earlier[name] = window
+        yield window
+
+
+def _undefined(name: str, pos: int) -> PostgresError:
+    return UndefinedObject(f'window "{name}" does not exist', position=pos)
+
+
+def _extension(window: ast.WindowDef, base: ast.WindowDef) -> ast.WindowDef:
+    """Return a window with the clauses that it copies from `base`."""
     for clause, is_wrong in (
-        ("PARTITION BY", over.partition_by),
-        ("ORDER BY", over.order_by and base.order_by),
+        ("PARTITION BY", window.partition_by),
+        ("ORDER BY", window.order_by and base.order_by),
     ):
         if is_wrong:
             raise WindowingError(
-                f'cannot override {clause} clause of window "{over.ref_name}"', position=over.pos
+                f'cannot override {clause} clause of window "{base.name}"', position=window.pos
             )
     if base.frame:
+        is_bare = window.name is None and not window.order_by and not window.frame
         raise WindowingError(
-            f'cannot copy window "{over.ref_name}" because it has a frame clause',
-            position=over.pos,
+            f'cannot copy window "{base.name}" because it has a frame clause',
+            hint="Omit the parentheses in this OVER clause." if is_bare else None,
+            position=window.pos,
         )
-    return dataclasses.replace(
-        over, partition_by=base.partition_by, order_by=over.order_by or base.order_by
-    )
-
-
-def _named(analyzer: Analyzer, name: str, pos: int) -> ast.WindowDef:
-    definition = analyzer.windows.get(name)
-    if definition is None:
-        raise UndefinedObject(f'window "{name}" does not exist', position=pos)
-    return _definition(analyzer, definition) if definition.ref_name else definition
+    order_by = window.order_by or base.order_by
+    return dataclasses.replace(window, partition_by=base.partition_by, order_by=order_by)
 
 
 def _partition_by(analyzer: Analyzer, definition: ast.WindowDef) -> tuple[nodes.Expr, ...]:
@@ -138,3 +196,97 @@ def _order_by(analyzer: Analyzer, definition: ast.WindowDef) -> tuple[nodes.Sort
         return tuple(
             sort_key(analyzer.coercion, analyzer.expr(raw.expr), raw) for raw in definition.order_by
         )
+
+
+#: The types of offsets with RANGE, by the type of the column (the in_range functions of btree).
+_RANGE_OFFSETS = {
+    "int2": ("int2", "int4", "int8"),
+    "int4": ("int4", "int2", "int8"),
+    "int8": ("int8",),
+    "float4": ("float8",),
+    "float8": ("float8",),
+    "numeric": ("numeric",),
+    "date": ("interval",),
+    "time": ("interval",),
+    "timetz": ("interval",),
+    "timestamp": ("interval",),
+    "timestamptz": ("interval",),
+    "interval": ("interval",),
+}
+
+
+def _offsets(
+    analyzer: Analyzer, definition: ast.WindowDef, order_by: tuple[nodes.SortKey, ...]
+) -> tuple[nodes.Expr, ...]:
+    """Return the offsets of a frame (transformFrameOffset).
+
+    Raises:
+        WindowingError: the frame needs an ORDER BY clause.
+        FeatureNotSupported: RANGE has no offsets of this type.
+    """
+    mode = definition.frame.partition(" ")[0]
+    if mode == "RANGE" and definition.offsets and len(order_by) != 1:
+        raise WindowingError(
+            "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+            position=definition.pos,
+        )
+    if mode == "GROUPS" and not order_by:
+        raise WindowingError("GROUPS mode requires an ORDER BY clause", position=definition.pos)
+    result = []
+    for raw in definition.offsets:
+        expr = analyzer.expr(raw)
+        type_ = "int8" if mode != "RANGE" else _range_type(analyzer.coercion, order_by[0], expr)
+        result.append(analyzer.coercion.to_specific(expr, type_, mode))
+    return tuple(result)
+
+
+def _range_type(coercion: Coercion, key: nodes.SortKey, offset: nodes.Expr) -> str:
+    """Return the type to which RANGE casts its offset."""
+    column = coercion.types.base(key.expr.type)
+    types = _RANGE_OFFSETS.get(column, ())
+    message = (
+        "RANGE with offset PRECEDING/FOLLOWING is not supported for column type"
+        f" {coercion.types.format(_SORTED_AS.get(column, column))}"
+    )
+    if not types:
+        raise FeatureNotSupported(message, position=expr_location(offset))
+    wanted = column if offset.type == UNKNOWN else offset.type
+    if wanted in types:
+        return wanted
+    if not coercion.can_coerce_implicitly(offset.type, types[0]):
+        raise FeatureNotSupported(
+            f"{message} and offset type {coercion.types.format(offset.type)}",
+            hint="Cast the offset value to an appropriate type.",
+            position=expr_location(offset),
+        )
+    return types[0]
+
+
+#: Types that sort as another type does.
+_SORTED_AS = {"varchar": "text", "cidr": "inet"}
+
+
+def frame_text(call: nodes.WindowFunc) -> str:
+    """Return the frame of a call for the engines, which know only numbers as offsets.
+
+    Raises:
+        FeatureNotSupported: an offset is an interval.
+        InvalidPrecedingOrFollowingSize: an offset is negative.
+    """
+    mode, *_ = call.frame.split(" ")
+    starts = "{}" in call.frame.partition(" AND ")[0]
+    numbers = []
+    for i, offset in enumerate(call.offsets):
+        if offset.type == "interval":
+            raise FeatureNotSupported("RANGE with an interval as offset is not supported")
+        (number,) = (node.value for node in nodes.walk(offset) if isinstance(node, nodes.Const))
+        assert number is not None
+        if Decimal(number) < 0:
+            bound = "starting" if starts and i == 0 else "ending"
+            raise InvalidPrecedingOrFollowingSize(
+                "invalid preceding or following size in window function"
+                if mode == "RANGE"
+                else f"frame {bound} offset must not be negative"
+            )
+        numbers.append(number)
+    return call.frame.format(*numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token
 
@@ -21,8 +21,16 @@ Tail = dict[str, Any]
 
 
 class _FrameBound(NamedTuple):
+    """A bound of a frame, with `{}` for its offset."""
+
     text: str
     pos: int
+    offset: ast.RawExpr | None = None
+
+
+class _Frame(NamedTuple):
+    text: str = ""
+    offsets: tuple[ast.RawExpr, ...] = ()
 
 
 class QueryBuilder:
@@ -254,7 +262,7 @@ class QueryBuilder:
         paren: Token,
         ref_name: Token | None,
         partition_by: tuple[ast.RawExpr, ...] | None,
-        ordering: tuple[tuple[ast.SortBy, ...], str],
+        ordering: tuple[tuple[ast.SortBy, ...], _Frame],
     ) -> ast.WindowDef:
         order_by, frame = ordering
         return ast.WindowDef(
@@ -262,19 +270,21 @@ class QueryBuilder:
             ref_name and str(ref_name),
             partition_by or (),
             order_by,
-            frame,
+            frame.text,
+            frame.offsets,
             pos=start_of(paren),
         )
 
     def window_ordering(
-        self, order_by: tuple[ast.SortBy, ...] | None = None, frame: str | None = None
-    ) -> tuple[tuple[ast.SortBy, ...], str]:
-        return order_by or (), frame or ""
+        self, order_by: tuple[ast.SortBy, ...] | None = None, frame: _Frame | None = None
+    ) -> tuple[tuple[ast.SortBy, ...], _Frame]:
+        return order_by or (), frame or _Frame()
 
-    def frame_clause(self, mode: Token, extent: str, exclusion: str | None) -> str:
-        return " ".join((mode.upper(), extent, *([exclusion] if exclusion else ())))
+    def frame_clause(self, mode: Token, extent: _Frame, exclusion: str | None) -> _Frame:
+        words = (mode.upper(), extent.text, exclusion)
+        return _Frame(" ".join(filter(None, words)), extent.offsets)
 
-    def frame_extent(self, *parts: Token | _FrameBound) -> str:
+    def frame_extent(self, *parts: Token | _FrameBound) -> _Frame:
         """Return `start` or `BETWEEN start AND end`; refuse a start that is after the end."""
         bounds = [part for part in parts if isinstance(part, _FrameBound)]
         start, end = bounds[0], bounds[-1] if len(bounds) > 1 else _FrameBound("CURRENT ROW", -1)
@@ -295,19 +305,22 @@ class QueryBuilder:
         if start.text.endswith("FOLLOWING") and (before or end.text == "CURRENT ROW"):
             message = "frame starting from following row cannot have preceding rows"
             raise WindowingError(message, position=end.pos)
+        offsets = tuple(bound.offset for bound in bounds if bound.offset is not None)
         if len(bounds) == 1:
-            return start.text
-        return f"BETWEEN {start.text} AND {end.text}"
+            return _Frame(start.text, offsets)
+        return _Frame(f"BETWEEN {start.text} AND {end.text}", offsets)
 
     def frame_bound(self, *words: Token) -> _FrameBound:
-        text = " ".join(
-            "'" + word.replace("'", "''") + "'" if word.type == "SCONST" else word.upper()
-            for word in words
-        )
-        return _FrameBound(text, start_of(words[0]))
+        first, last = words
+        if first.type not in ("ICONST", "SCONST"):
+            return _FrameBound(f"{first.upper()} {last.upper()}", start_of(first))
+        kind: Literal["integer", "string"] = "integer" if first.type == "ICONST" else "string"
+        offset = ast.Constant(kind, str(first), pos=start_of(first))
+        return _FrameBound(f"{{}} {last.upper()}", start_of(first), offset)
 
     def frame_exclusion(self, *words: Token) -> str:
-        return " ".join(word.upper() for word in words)
+        text = " ".join(word.upper() for word in words)
+        return "" if text == "EXCLUDE NO OTHERS" else text  # the default, which is never printed
 
     def sort_clause(self, *items: ast.SortBy) -> tuple[ast.SortBy, ...]:
         return items

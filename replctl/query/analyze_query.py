@@ -20,11 +20,12 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.expr.analyze import MAX_ROW_ENTRIES, Analyzer
 from replctl.expr.analyze import OutputColumn as SubqueryColumn
-from replctl.expr.collate import assign_collations
+from replctl.expr.collate import assign_collations, window_collations
 from replctl.expr.column_reference import expand_row, expand_star
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import raw_location
 from replctl.expr.sorting import check_equality, known_type
+from replctl.expr.windows import window_clauses
 from replctl.parser import ast
 from replctl.query.column_name import column_name
 from replctl.query.grouping import check_grouping
@@ -119,7 +120,7 @@ class QueryAnalyzer:
         scope: FromScope,
         context: ExprContext,
         parent: Analyzer | None = None,
-        windows: dict[str, ast.WindowDef] | None = None,
+        windows: Sequence[ast.WindowDef] = (),
     ) -> Analyzer:
         """Return an analyzer of expressions that may contain subqueries."""
         return Analyzer(
@@ -129,7 +130,7 @@ class QueryAnalyzer:
             analyze_query=self.subquery,
             now=self.now,
             parent=parent,
-            windows=windows or {},
+            windows=windows,
         )
 
     def finished(self, expr: nodes.Expr) -> nodes.Expr:
@@ -273,9 +274,8 @@ class QueryAnalyzer:
     def _select(
         self, statement: ast.SelectStmt, parent: Analyzer | None, keep_unknown: bool
     ) -> Query:
-        windows = {window.name: window for window in statement.windows if window.name is not None}
         scope = FromScope(parent=_scope_of(parent))
-        analyzer = self.analyzer(scope, ExprContext.SELECT_TARGET, parent, windows)
+        analyzer = self.analyzer(scope, ExprContext.SELECT_TARGET, parent, statement.windows)
         from_ = self.from_clause(statement.from_clause, analyzer)
         outputs = self.targets(statement.targets, analyzer)
         if not keep_unknown:
@@ -298,6 +298,9 @@ class QueryAnalyzer:
             ),
             limit=limit_clause(statement.limit, analyzer, ExprContext.LIMIT),
             offset=limit_clause(statement.offset, analyzer, ExprContext.OFFSET),
+            windows=tuple(
+                window_collations(self.environment, window) for window in window_clauses(analyzer)
+            ),
         )
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
 

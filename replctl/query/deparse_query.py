@@ -17,6 +17,7 @@ from replctl.expr.deparse import (
     deparse_group_key,
     deparse_output,
     deparse_sort_key,
+    deparse_window,
 )
 from replctl.query.tree import (
     Cte,
@@ -301,6 +302,10 @@ class _QueryPrinter:
         if query.having is not None:
             self._clause(" HAVING ")
             self._expr(query.having)
+        if query.windows:
+            self._clause(" WINDOW ", 1)
+            windows = (deparse_window(window, self._context) for window in query.windows)
+            self._put(", ".join(windows))
 
     def _values_query(self, query: Query, names: Sequence[str] | None) -> None:
         """Append VALUES, or a SELECT from it if its columns have other names."""

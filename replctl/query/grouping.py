@@ -23,7 +23,8 @@ def check_grouping(query: Query, scope: Scope) -> Query:
     """
     assert isinstance(scope, FromScope)
     grouped = list(query.group_by)
-    for expr in (*(output.expr for output in query.outputs), *filter(None, (query.having,))):
+    outputs = (output.expr for output in query.outputs)
+    for expr in (*outputs, *query.windows, *filter(None, (query.having,))):
         for var in _ungrouped(expr, query.group_by):
             if var in grouped:
                 continue

@@ -18,6 +18,7 @@ from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
+from replctl.expr.windows import frame_text
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.functions.sql_functions import NOT_STRICT, SET_FUNCTIONS
@@ -337,6 +338,7 @@ class ExpressionWriter:
         over = expr.over(
             (self.compared(item, write) for item in expr.partition_by),
             (self.sort_key(key, write) for key in expr.order_by),
+            frame_text(expr),
         )
         if expr.is_aggregate:
             called = expr.as_aggregate()

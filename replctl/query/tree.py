@@ -170,6 +170,7 @@ class Query:
         distinct: None without DISTINCT; () for DISTINCT, else the indexes of the outputs in
             DISTINCT ON.
         values: rows of a VALUES list.
+        windows: the WINDOW clause, for printing; each call with OVER has a copy of its window.
     """
 
     outputs: tuple[Output, ...]
@@ -185,6 +186,7 @@ class Query:
     limit: nodes.Expr | None = None
     offset: nodes.Expr | None = None
     ctes: tuple[Cte, ...] = ()
+    windows: tuple[nodes.WindowClause, ...] = ()
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.windows import frame_text
 from replctl.spark import numeric_sql
 from replctl.spark.comparison_sql import is_comparable
 from replctl.spark.data_type import storage_type
@@ -121,9 +122,13 @@ def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix
 
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     """Translate a window function call."""
+    for word in ("GROUPS", "EXCLUDE"):
+        if word in expr.frame:
+            raise FeatureNotSupported(f"{word} in a window over tables is not supported")
     over = expr.over(
         (grouping_form(translate(item)) for item in expr.partition_by),
         (sort_key(key, translate) for key in expr.order_by),
+        frame_text(expr),
     )
     if expr.is_aggregate:
         return aggregate(expr.as_aggregate(), translate, over)

@@ -162,13 +162,18 @@ class SortBy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WindowDef(Node):
-    """An OVER clause or an entry of WINDOW; `frame` is the frame's text, '' for the default."""
+    """An OVER clause or an entry of WINDOW.
+
+    Attributes:
+        frame: the frame's text, with `{}` for each offset; '' for the default frame.
+    """
 
     name: str | None = None
     ref_name: str | None = None
     partition_by: tuple[RawExpr, ...] = ()
     order_by: tuple[SortBy, ...] = ()
     frame: str = ""
+    offsets: tuple[RawExpr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
