@@ -12,6 +12,7 @@ from typing import Any
 from replctl.errors import CollationMismatch
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.expr.error_location import expr_location
 from replctl.record import dataclass
 
 _DEFAULT = "default"
@@ -69,6 +70,32 @@ def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
     """
     assigned: nodes.Expr = _visit(environment, expr)[0]
     return assigned
+
+
+def common_collation(
+    environment: Environment, exprs: Iterable[nodes.Expr], *, needs_one: bool = False
+) -> str | None:
+    """Return the collation of a column that has the values of all `exprs`
+    (select_common_collation).
+
+    Returns:
+        The collation; None for types without one, and in a conflict.
+
+    Raises:
+        CollationMismatch: two COLLATE clauses differ, or `needs_one` and two collations differ.
+    """
+    state = _State()
+    for expr in exprs:
+        before, part = state.collation, _visit(environment, expr)[1]
+        state.merge(part)
+        if state.strength == _Strength.CONFLICT and needs_one:
+            raise CollationMismatch(
+                f'collation mismatch between implicit collations "{before}" and "{part.collation}"',
+                hint="You can choose the collation by applying the COLLATE clause to one or both"
+                " expressions.",
+                position=expr_location(expr),
+            )
+    return state.chosen
 
 
 def _common(

@@ -5,7 +5,7 @@ This module corresponds to PostgreSQL's analyze.c, FROM in parse_clause.c and WI
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, assert_never
@@ -13,17 +13,17 @@ from typing import Any, assert_never
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.errors import (
     FeatureNotSupported,
-    InvalidColumnReference,
     SqlSyntaxError,
     TooManyColumns,
+    UndefinedTable,
 )
 from replctl.expr import nodes
 from replctl.expr.analyze import MAX_ROW_ENTRIES, Analyzer
 from replctl.expr.analyze import OutputColumn as SubqueryColumn
-from replctl.expr.collate import assign_collations, window_collations
+from replctl.expr.collate import assign_collations, common_collation, window_collations
 from replctl.expr.column_reference import expand_row, expand_star
 from replctl.expr.context import ExprContext
-from replctl.expr.error_location import raw_location
+from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.sorting import check_equality, known_type
 from replctl.expr.windows import window_clauses
 from replctl.parser import ast
@@ -48,6 +48,13 @@ from replctl.query.range_table import (
     scope_of_columns,
     using_column,
 )
+from replctl.query.recursion import (
+    check_aggregates,
+    check_columns,
+    cte_columns,
+    forward_reference,
+    ordered_ctes,
+)
 from replctl.query.tree import (
     Alias,
     Cte,
@@ -65,8 +72,18 @@ from replctl.query.tree import (
     is_volatile,
     with_sorted_outputs,
 )
+from replctl.record import dataclass
+from replctl.types import builtin
 
 _UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class _VisibleCte:
+    """The columns of a WITH query; it is open while its recursive term is analysed."""
+
+    columns: tuple[OutputColumn, ...]
+    is_open: bool = False
 
 
 class QueryAnalyzer:
@@ -80,7 +97,8 @@ class QueryAnalyzer:
     def __init__(self, environment: CatalogEnvironment, now: datetime | None = None) -> None:
         self.environment = environment
         self.now = now
-        self._ctes: dict[str, tuple[OutputColumn, ...]] = {}
+        self._ctes: dict[str, _VisibleCte] = {}
+        self._future_ctes: frozenset[str] = frozenset()
         self._last_varno = 0
 
     # -- queries
@@ -91,29 +109,33 @@ class QueryAnalyzer:
         parent: Analyzer | None = None,
         *,
         keep_unknown: bool = False,
+        expose: Callable[[Sequence[OutputColumn]], None] | None = None,
     ) -> Query:
         """Return the tree of a SELECT.
 
         Args:
             parent: the analyzer of the surrounding query.
             keep_unknown: keep literals of unknown type, so that the caller decides their type.
+            expose: gets the columns of the first side of a set operation before the second side is
+                analysed.
 
         Raises:
             PostgresError: the query is wrong.
         """
-        outer_ctes = self._ctes
+        outer_ctes, outer_future = self._ctes, self._future_ctes
         try:
             ctes = self._with_clause(statement.with_clause, parent)
             _refuse(statement)
             if statement.set_op is not None:
-                result = self._set_operation(statement, parent)
+                result = self._set_operation(statement, parent, expose)
             elif statement.values:
                 result = self._values(statement, parent)
             else:
                 result = self._select(statement, parent, keep_unknown)
         finally:
-            self._ctes = outer_ctes
-        return replace(result, ctes=ctes)
+            self._ctes, self._future_ctes = outer_ctes, outer_future
+        with_recursive = statement.with_clause is not None and statement.with_clause.is_recursive
+        return replace(result, ctes=ctes, with_recursive=with_recursive)
 
     def analyzer(
         self,
@@ -150,43 +172,25 @@ class QueryAnalyzer:
     ) -> tuple[Cte, ...]:
         if clause is None:
             return ()
-        result: list[Cte] = []
-        for cte in clause.ctes:
-            if not isinstance(cte.query, ast.SelectStmt):
-                raise FeatureNotSupported("data-modifying statements in WITH are not supported")
-            if cte.name in (previous.name for previous in result):
-                raise SqlSyntaxError(
-                    f'WITH query name "{cte.name}" specified more than once', position=cte.pos
-                )
-            is_recursive = clause.is_recursive and _mentions(cte.query, cte.name)
-            query = (
-                self._recursive_query(cte, parent)
-                if is_recursive
-                else self.query(cte.query, parent)
-            )
-            columns = query.columns
-            if cte.columns:
-                columns = _renamed_outputs(columns, cte.columns, cte.name, cte.pos)
-            result.append(Cte(cte.name, query, is_recursive, cte.columns, cte.materialized))
-            self._ctes = {**self._ctes, cte.name: columns}
-        return tuple(result)
+        ctes = ordered_ctes(clause)
+        self._future_ctes = self._future_ctes | {cte.name for cte, _ in ctes}
+        return tuple(self._cte(cte, is_recursive, parent) for cte, is_recursive in ctes)
 
-    def _recursive_query(self, cte: ast.CommonTableExpr, parent: Analyzer | None) -> Query:
-        """Return the query `base UNION [ALL] step`; the step sees the columns of the base."""
-        statement = cte.query
-        assert isinstance(statement, ast.SelectStmt)
-        if statement.set_op != "union" or statement.left is None:
-            raise SqlSyntaxError(
-                f'recursive query "{cte.name}" does not have the form non-recursive-term UNION'
-                f" [ALL]"
-                " recursive-term",
-                position=cte.pos,
-            )
-        columns = self.query(statement.left, parent).columns
-        if cte.columns:
-            columns = _renamed_outputs(columns, cte.columns, cte.name, cte.pos)
-        self._ctes = {**self._ctes, cte.name: columns}
-        return self.query(statement, parent)
+    def _cte(self, cte: ast.CommonTableExpr, is_recursive: bool, parent: Analyzer | None) -> Cte:
+        """Return a WITH query, and let later queries read it."""
+        assert isinstance(cte.query, ast.SelectStmt)
+        base: list[OutputColumn] = []
+
+        def expose(columns: Sequence[OutputColumn]) -> None:
+            base[:] = cte_columns(cte, [_known(column) for column in columns])
+            self._ctes = {**self._ctes, cte.name: _VisibleCte(tuple(base), is_open=True)}
+
+        query = self.query(cte.query, parent, expose=expose if is_recursive else None)
+        if is_recursive:
+            check_columns(self.environment, cte.name, base, query)
+        visible = _VisibleCte(cte_columns(cte, query.columns))
+        self._ctes = {**self._ctes, cte.name: visible}
+        return Cte(cte.name, query, is_recursive, cte.columns, cte.materialized)
 
     # -- VALUES and set operations
 
@@ -208,18 +212,31 @@ class QueryAnalyzer:
         outputs = tuple(
             Output(
                 f"column{i}",
-                nodes.Var(i, column[0].type, _shared_typmod(column), nodes.collation(column[0]), 0),
+                nodes.Var(
+                    i,
+                    column[0].type,
+                    _shared_typmod(column),
+                    common_collation(self.environment, column),
+                    0,
+                ),
             )
             for i, column in enumerate(columns, start=1)
         )
         result = Query(outputs, values=values)
         return with_tail(result, statement, analyzer)
 
-    def _set_operation(self, statement: ast.SelectStmt, parent: Analyzer | None) -> Query:
+    def _set_operation(
+        self,
+        statement: ast.SelectStmt,
+        parent: Analyzer | None,
+        expose: Callable[[Sequence[OutputColumn]], None] | None,
+    ) -> Query:
         assert statement.left is not None
         assert statement.right is not None
         assert statement.set_op is not None
         left = self.query(statement.left, parent, keep_unknown=True)
+        if expose is not None:
+            expose(left.columns)
         right = self.query(statement.right, parent, keep_unknown=True)
         name = statement.set_op.upper()
         if len(left.columns) != len(right.columns):
@@ -231,23 +248,27 @@ class QueryAnalyzer:
             FromScope(parent=_scope_of(parent)), ExprContext.SELECT_TARGET, parent
         )
         visible = [[o.expr for o in side.outputs if not o.is_junk] for side in (left, right)]
-        pairs = []
+        pairs: list[list[nodes.Expr]] = []
+        collations: list[str | None] = []
+        is_union_all = statement.all and statement.set_op == "union"
         for pair in zip(*visible, strict=True):
-            exprs, _type, _typmod = analyzer.common_type(pair, name)
-            pairs.append([self.finished(known_type(analyzer.coercion, e)) for e in exprs])
-            if not statement.all or statement.set_op != "union":
+            common, _type, _typmod = analyzer.common_type(pair, name)
+            pairs.append([self.finished(known_type(analyzer.coercion, e)) for e in common])
+            collations.append(
+                common_collation(self.environment, pairs[-1], needs_one=not is_union_all)
+            )
+            if not is_union_all:
                 check_equality(analyzer.coercion, pairs[-1][0])
         left = self.with_outputs(left, [pair[0] for pair in pairs])
         right = self.with_outputs(right, [pair[1] for pair in pairs])
-        outputs = tuple(
-            Output(
-                column.name,
-                nodes.Var(i, pair[0].type, _shared_typmod(pair), nodes.collation(pair[0]), 0),
-            )
-            for i, (column, pair) in enumerate(zip(left.columns, pairs, strict=True), start=1)
-        )
+        outputs = []
+        for i, (column, exprs) in enumerate(zip(left.columns, pairs, strict=True)):
+            position = expr_location(exprs[0])
+            type_, typmod = exprs[0].type, _shared_typmod(exprs)
+            var = nodes.Var(i + 1, type_, typmod, collations[i], 0, pos=position)
+            outputs.append(Output(column.name, var))
         operation = SetOperation(statement.set_op, statement.all, left, right)
-        return with_tail(Query(outputs, set_operation=operation), statement, analyzer)
+        return with_tail(Query(tuple(outputs), set_operation=operation), statement, analyzer)
 
     def with_outputs(self, query: Query, exprs: Sequence[nodes.Expr]) -> Query:
         """Return a query whose visible columns are `exprs`, expressions over the old columns."""
@@ -302,7 +323,11 @@ class QueryAnalyzer:
                 window_collations(self.environment, window) for window in window_clauses(analyzer)
             ),
         )
-        return check_grouping(query, analyzer.scope) if query.is_aggregated else query
+        if query.is_aggregated:
+            query = check_grouping(query, analyzer.scope)
+        if analyzer.has_aggregates:
+            check_aggregates(query)
+        return query
 
     def targets(self, raws: Sequence[ast.ResTarget], analyzer: Analyzer) -> list[Output]:
         """Return the output columns of a SELECT list, with * expanded."""
@@ -370,11 +395,17 @@ class QueryAnalyzer:
         varno = self._new_varno()
         alias = item.alias
         if item.schema is None and item.name in self._ctes:
-            outputs = self._ctes[item.name]
+            cte = self._ctes[item.name]
+            outputs = cte.columns
             columns = columns_of(outputs, varno)
             scope = scope_of_columns(varno, columns, alias, item.name, analyzer)
-            return FromCte(varno, item.name, outputs, _alias(alias)), scope
-        relation = open_relation(self.environment, item, or_sequence=True)
+            return FromCte(varno, item.name, outputs, _alias(alias), cte.is_open), scope
+        try:
+            relation = open_relation(self.environment, item, or_sequence=True)
+        except UndefinedTable as error:
+            if item.schema is None and item.name in self._future_ctes:
+                raise forward_reference(error, item.name) from None
+            raise
         entry = relation_entry(self.environment, relation, varno, alias, item.pos)
         scope = FromScope((entry,), entry.columns, parent_of(analyzer))
         return FromTable(varno, relation, item.inherit, _alias(alias)), scope
@@ -500,19 +531,12 @@ def _alias(raw: ast.Alias | None) -> Alias | None:
     return None if raw is None else Alias(raw.name, raw.columns)
 
 
-def _renamed_outputs(
-    columns: tuple[OutputColumn, ...], names: Sequence[str], what: str, pos: int
-) -> tuple[OutputColumn, ...]:
-    if len(names) > len(columns):
-        raise InvalidColumnReference(
-            f'WITH query "{what}" has {len(columns)} columns available but {len(names)} columns'
-            " specified",
-            position=pos,
-        )
-    return tuple(
-        replace(column, name=names[i]) if i < len(names) else column
-        for i, column in enumerate(columns)
-    )
+def _known(column: OutputColumn) -> OutputColumn:
+    """Return a column; a literal whose type is unknown becomes text."""
+    if column.type != _UNKNOWN:
+        return column
+    collation = column.collation or builtin.types()["text"].collation
+    return replace(column, type="text", collation=collation)
 
 
 def _scope_of(parent: Analyzer | None) -> FromScope | None:
@@ -539,15 +563,3 @@ def _first_position(statement: ast.SelectStmt) -> int:
     if statement.targets and statement.targets[0].value is not None:
         return raw_location(statement.targets[0].value)
     return -1
-
-
-def _mentions(statement: Any, name: str) -> bool:
-    """Return whether a statement reads `name`, written without a schema."""
-    if isinstance(statement, ast.RangeVar):
-        return statement.name == name and statement.schema is None
-    if isinstance(statement, tuple):
-        return any(_mentions(item, name) for item in statement)
-    fields = getattr(statement, "__dataclass_fields__", None)
-    if fields is None:
-        return False
-    return any(_mentions(getattr(statement, field), name) for field in fields if field != "pos")

@@ -20,7 +20,6 @@ from replctl.expr.deparse import (
     deparse_window,
 )
 from replctl.query.tree import (
-    Cte,
     FromCte,
     FromFunction,
     FromNode,
@@ -195,7 +194,7 @@ class _QueryPrinter:
         is_alone = len(items) == 1 and not any(isinstance(item, Join) for item in query.from_)
         self._is_qualified = parent is not None or not is_alone
         start = self._indent
-        self._ctes(query.ctes)
+        self._ctes(query)
         if query.set_operation is not None:
             self._set_operation(query.set_operation, names, names_matter)
         else:
@@ -224,12 +223,14 @@ class _QueryPrinter:
         self._expr(nodes.transform(expr, _without_levels))
         return self.text
 
-    def _ctes(self, ctes: Sequence[Cte]) -> None:
+    def _ctes(self, query: Query) -> None:
+        ctes = query.ctes
         if not ctes:
             return
         self._indent += _INDENT
         self._put(" ")
-        self._put("WITH RECURSIVE " if any(cte.is_recursive for cte in ctes) else "WITH ")
+        is_recursive = query.with_recursive or any(cte.is_recursive for cte in ctes)
+        self._put("WITH RECURSIVE " if is_recursive else "WITH ")
         for number, cte in enumerate(ctes):
             self._put(", " if number else "")
             self._put(quote_identifier(cte.name) + _column_list(cte.columns))

@@ -185,6 +185,9 @@ class LakeDialect:
     def recursive_side(self, query: Query, text: str) -> str:
         return f"SELECT * FROM ({text}) AS q"
 
+    def recursive_step(self, query: Query) -> Query:
+        return query
+
     def is_computed_once(self, query: Query) -> bool:
         return True  # Spark does not merge projections with nondeterministic expressions
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, assert_never
 
+from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.query.tree import (
     Cte,
@@ -64,6 +65,9 @@ class Dialect(Protocol):
 
     def recursive_side(self, query: Query, text: str) -> str:
         """Return the first side of a recursive UNION. `text` is the SQL of its query."""
+
+    def recursive_step(self, query: Query) -> Query:
+        """Return the second side of a recursive UNION, or refuse it."""
 
     def is_computed_once(self, query: Query) -> bool:
         """Return whether the engine computes each column of a subquery once per row, even if the
@@ -137,12 +141,19 @@ class QueryWriter:
         """Return a recursive UNION. Its sides have no parentheses, because the reference to the
         WITH query must not be in a subquery."""
         operation = query.set_operation
-        is_plain = not (query.order_by or query.limit or query.offset or query.ctes)
-        if operation is None or operation.op != "union" or not is_plain:
-            return self.write(query)
+        assert operation is not None
         op = "UNION ALL" if operation.all else "UNION"
         left = self._dialect.recursive_side(operation.left, self.write(operation.left))
-        return f"{left} {op} {self.write(operation.right)}"
+        right = self._dialect.recursive_step(operation.right)
+        for clause, is_used in (
+            ("ORDER BY", right.order_by),
+            ("LIMIT", right.limit),
+            ("OFFSET", right.offset),
+            ("WITH", right.ctes),
+        ):
+            if is_used:
+                raise FeatureNotSupported(f"{clause} in a recursive term is not supported")
+        return f"{self._ctes(query.ctes)}{left} {op} {self.write(right)}"
 
     def _body(self, query: Query, is_outermost: bool) -> str:
         dialect = self._dialect

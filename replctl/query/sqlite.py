@@ -21,6 +21,7 @@ from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS, series_of
+from replctl.query.recursion import check_step
 from replctl.query.sql import TABLEOID, TABLEOID_ATTNUM, QueryWriter, WriteQuery, column
 from replctl.query.sqlite_expression import ExpressionWriter
 from replctl.query.sqlite_function import (
@@ -265,6 +266,10 @@ class _Dialect:
         collates = (self._expressions.collate(column.type) for column in query.columns)
         columns = ", ".join(f"c{i}{collate} AS c{i}" for i, collate in enumerate(collates, start=1))
         return f"SELECT {columns} FROM ({text}) AS q"
+
+    def recursive_step(self, query: Query) -> Query:
+        check_step(query)
+        return query
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
         table = only_table(query)

@@ -81,6 +81,7 @@ class FromCte:
     name: str
     columns: tuple[OutputColumn, ...]
     alias: Alias | None = None
+    is_recursive: bool = False  # read by its own recursive term
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ class Query:
     limit: nodes.Expr | None = None
     offset: nodes.Expr | None = None
     ctes: tuple[Cte, ...] = ()
+    with_recursive: bool = False  # written WITH RECURSIVE
     windows: tuple[nodes.WindowClause, ...] = ()
 
     @property
