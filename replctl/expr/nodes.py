@@ -177,9 +177,12 @@ class CaseExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class CoalesceExpr(Node):
+    """COALESCE(...); with `is_merged`, a column of FULL JOIN ... USING."""
+
     type: str
     args: tuple[Expr, ...]
     collation: str | None = None
+    is_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

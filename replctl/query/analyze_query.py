@@ -39,8 +39,10 @@ from replctl.query.output_clause import (
 )
 from replctl.query.range_table import (
     FromScope,
+    NamedColumn,
     RangeTableEntry,
     columns_of,
+    merged_column,
     merged_scope,
     parent_of,
     relation_entry,
@@ -458,13 +460,17 @@ class QueryAnalyzer:
         if item.is_natural:
             names = {name for name, _expr in right_scope.columns}
             using = tuple(name for name, _expr in left_scope.columns if name in names)
-        merged: list[tuple[str, nodes.Expr]] = []
+        merged: list[NamedColumn] = []
+        computed: list[NamedColumn] = []
         conditions: list[nodes.Expr] = []
         for name in using:
             a = using_column(left_scope, name, "left", item.pos)
             b = using_column(right_scope, name, "right", item.pos)
             conditions.append(self._equality(a, b, analyzer, item.pos))
-            merged.append((name, self._merged_column(a, b, kind, analyzer)))
+            column = merged_column(analyzer, a, b, kind)
+            merged.append((name, self.finished(column)))
+            if column is not a and column is not b:
+                computed.append(merged[-1])
         scope = merged_scope(left_scope, right_scope, kind, merged)
         if item.on is not None:
             analyzer.scope = FromScope(scope.entries, scope.columns, before.parent)
@@ -479,7 +485,7 @@ class QueryAnalyzer:
                 renamed(scope.columns, item.alias.columns, item.alias.name, item.alias.pos),
             )
             scope = FromScope((entry,), entry.columns, before.parent)
-        return Join(kind, left, right, on, using), scope
+        return Join(kind, left, right, on, using, tuple(computed)), scope
 
     def _equality(
         self, left: nodes.Expr, right: nodes.Expr, analyzer: Analyzer, pos: int
@@ -487,15 +493,6 @@ class QueryAnalyzer:
         from replctl.expr.operators import make_operator
 
         return self.finished(make_operator(analyzer.coercion, ("=",), left, right, pos))
-
-    def _merged_column(
-        self, left: nodes.Expr, right: nodes.Expr, kind: str, analyzer: Analyzer
-    ) -> nodes.Expr:
-        """Return the merged column of both sides of USING."""
-        (a, b), type_, _typmod = analyzer.common_type((left, right), "JOIN/USING")
-        if kind == "full":
-            return self.finished(nodes.CoalesceExpr(type_, (a, b)))
-        return b if kind == "right" else a
 
     def _new_varno(self) -> int:
         self._last_varno += 1

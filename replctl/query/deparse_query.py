@@ -38,6 +38,9 @@ from replctl.types.quote import quote_identifier
 #: The nodes of FROM that have a varno.
 _ITEMS = FromTable | FromSubquery | FromFunction | FromCte
 
+#: The varno of columns of JOIN ... USING that are columns of neither side.
+_MERGED = -1
+
 _INDENT = 8  # PRETTYINDENT_STD
 _JOIN_INDENT = 4  # PRETTYINDENT_JOIN
 _COLUMN_INDENT = 4  # PRETTYINDENT_VAR
@@ -63,7 +66,7 @@ class _Level:
 
     def names(self) -> set[str]:
         above = set() if self.parent is None else self.parent.names()
-        return above | {source.name for source in self.sources.values()}
+        return above | {source.name for source in self.sources.values() if source.name}
 
     def up(self, levels: int) -> _Level:
         level = self
@@ -159,7 +162,7 @@ class _QueryPrinter:
         assert self._level is not None
         source = self._level.up(var.levels_up).sources[var.varno]
         name = "*" if var.attnum == 0 else _column_name(source, var.attnum)
-        if self._is_qualified or var.attnum == 0:
+        if (self._is_qualified and var.varno != _MERGED) or var.attnum == 0:
             return f"{quote_identifier(source.name)}.{name}"
         return name
 
@@ -189,7 +192,9 @@ class _QueryPrinter:
             names_matter: the names of the columns are visible outside of the query.
         """
         parent = self._level
-        self._level = _Level(_sources(query, parent), parent)
+        sources = _sources(query, parent)
+        query, sources[_MERGED] = _with_merged_columns(query)
+        self._level = _Level(sources, parent)
         items = [*_leaves(query.from_)]
         is_alone = len(items) == 1 and not any(isinstance(item, Join) for item in query.from_)
         self._is_qualified = parent is not None or not is_alone
@@ -424,6 +429,59 @@ class _QueryPrinter:
         elif join.kind != "inner":
             self._put(" ON TRUE")
         self._put("" if self._is_pretty else ")")
+
+
+def _with_merged_columns(query: Query) -> tuple[Query, _Source]:
+    """Return a query in which Vars stand for the merged columns of its joins, and their names.
+    PostgreSQL prints such a column as its name alone.
+    """
+    merged = [column for item in query.from_ for column in _merged_columns(item)]
+    numbers = {expr: number for number, (_, expr) in enumerate(merged, start=1)}
+    names = {number: name for number, (name, _) in enumerate(merged, start=1)}
+    if not numbers:
+        return query, _Source("", names)
+
+    def replaced(node: Any) -> Any:
+        if isinstance(node, Join):
+            return replace(
+                node,
+                left=transform(node.left, replaced),
+                right=transform(node.right, replaced),
+                on=node.on if node.using else transform(node.on, replaced),
+            )
+        if not isinstance(node, _COMPUTED):
+            return None
+        number = numbers.get(nodes.transform(node, _without_levels))
+        if number is None:
+            return None
+        inner = next(part for part in nodes.walk(node) if isinstance(part, nodes.Var))
+        return nodes.Var(
+            number,
+            node.type,
+            nodes.typmod(node),
+            nodes.collation(node),
+            _MERGED,
+            inner.levels_up,
+        )
+
+    return transform(query, replaced), _Source("", names)
+
+
+#: The nodes that merge columns: casts and COALESCE.
+_COMPUTED = (
+    nodes.FuncExpr
+    | nodes.RelabelType
+    | nodes.CoerceViaIO
+    | nodes.ArrayCoerceExpr
+    | nodes.CoerceToDomain
+    | nodes.CoalesceExpr
+)
+
+
+def _merged_columns(item: FromNode) -> tuple[tuple[str, nodes.Expr], ...]:
+    if not isinstance(item, Join):
+        return ()
+    return (*_merged_columns(item.left), *_merged_columns(item.right), *item.merged)
 
 
 def _without_levels(node: nodes.Node) -> nodes.Node | None:

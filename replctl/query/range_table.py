@@ -222,6 +222,25 @@ def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr
     )
 
 
+def merged_column(analyzer: Analyzer, left: nodes.Expr, right: nodes.Expr, kind: str) -> nodes.Expr:
+    """Return the merged column of both sides of USING (buildMergedJoinVar).
+
+    An inner join takes the side that needs no cast.
+    """
+    casts, type_, typmod = analyzer.common_type((left, right), "JOIN/USING")
+    a, b = (
+        nodes.RelabelType(cast, type_, typmod, collation=nodes.collation(cast))
+        if cast is side and nodes.typmod(side) != typmod
+        else cast
+        for cast, side in zip(casts, (left, right), strict=True)
+    )
+    if kind == "full":
+        return nodes.CoalesceExpr(type_, (a, b), is_merged=True)
+    if kind == "right" or (kind == "inner" and a is not left and b is right):
+        return b
+    return a
+
+
 def renamed(
     columns: Sequence[NamedColumn], names: Sequence[str], what: str, pos: int
 ) -> tuple[NamedColumn, ...]:

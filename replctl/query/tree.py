@@ -115,13 +115,20 @@ class FromFunction:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A join. `using` names the columns of USING, for printing; `on` contains their comparisons."""
+    """A join.
+
+    Attributes:
+        on: the condition, including the comparisons of USING.
+        using: the names of the columns of USING, for printing.
+        merged: the columns of USING that are columns of neither side, for printing.
+    """
 
     kind: Literal["inner", "left", "right", "full"]
     left: FromNode
     right: FromNode
     on: nodes.Expr | None
     using: tuple[str, ...] = ()
+    merged: tuple[tuple[str, nodes.Expr], ...] = ()
 
 
 FromNode: TypeAlias = FromTable | FromSubquery | FromCte | FromFunction | Join

@@ -7,3 +7,11 @@ with recursive t(a, n) as (select a, 1 from w where a = 1 union all select w.a, 
 with recursive t(a, n) as (select a, 1 from w union all select w.a, t.n + 1.5 from t join w on w.a = t.a + 1) select * from t order by n;
 with recursive t(a) as (select a from w union all select count(*)::int from t) select * from t;
 with recursive u as (select a from t where a > 1), t as (select a from w) select * from u order by a;
+create table u (a bigint, n numeric, v text, b int);
+insert into u values (2, 2.50, 'b', 1), (4, 3.0, 'c', 1), (7, 1, 'x', 1);
+select a, n, v from w join u using (a, n, v) order by a;
+select a, n, v from w left join u using (a, n, v) order by a;
+select a, n, v, count(*) from w full join u using (a, n, v) group by a, n, v order by a;
+select * from w natural join u order by a;
+create view merged as select a, n, v from w full join u using (a, n, v);
+select * from merged order by a;
