@@ -426,7 +426,9 @@ class QueryAnalyzer:
         finally:
             analyzer.scope = visible
         columns = columns_of(query.columns, varno)
-        scope = scope_of_columns(varno, columns, item.alias, "unnamed_subquery", analyzer)
+        scope = scope_of_columns(
+            varno, columns, item.alias, "unnamed_subquery", analyzer, is_visible=False
+        )
         return FromSubquery(varno, query, item.is_lateral, _alias(item.alias)), scope
 
     def _from_function(

@@ -37,7 +37,11 @@ NamedColumn = tuple[str, nodes.Expr]
 
 @dataclass(frozen=True)
 class RangeTableEntry:
-    """A name in FROM with its columns (see expr.scope.ScopeRelation)."""
+    """A name in FROM with its columns (see expr.scope.ScopeRelation).
+
+    Attributes:
+        is_visible: False for a subquery without an alias, whose name expressions cannot use.
+    """
 
     name: str
     varno: int
@@ -45,6 +49,7 @@ class RangeTableEntry:
     row_type: str = "record"
     relation: Relation | SystemRelation | None = None
     schema: str | None = None  # None if an alias hides it
+    is_visible: bool = True
 
     @property
     def column_names(self) -> Sequence[str]:
@@ -72,7 +77,13 @@ class RangeTableEntry:
         """Return the entry for use in a subquery, which is one query level deeper."""
         columns = tuple((name, _one_level_out(expr)) for name, expr in self.columns)
         return _OuterEntry(
-            self.name, self.varno, columns, self.row_type, self.relation, self.schema
+            self.name,
+            self.varno,
+            columns,
+            self.row_type,
+            self.relation,
+            self.schema,
+            self.is_visible,
         )
 
 
@@ -125,7 +136,9 @@ class FromScope:
         matching = [
             entry
             for entry in self.entries
-            if entry.name == name and (schema is None or entry.schema == schema)
+            if entry.is_visible
+            and entry.name == name
+            and (schema is None or entry.schema == schema)
         ]
         if len(matching) > 1:
             raise AmbiguousAlias(f'table reference "{name}" is ambiguous', position=pos)
@@ -173,9 +186,9 @@ class FromScope:
         Raises:
             DuplicateAlias: both have a table with the same name (42712).
         """
-        names = {(entry.name, entry.schema) for entry in self.entries}
+        names = {(entry.name, entry.schema) for entry in self.entries if entry.is_visible}
         for entry in other.entries:
-            if (entry.name, entry.schema) in names:
+            if entry.is_visible and (entry.name, entry.schema) in names:
                 raise DuplicateAlias(f'table name "{entry.name}" specified more than once')
         return dataclasses.replace(
             self, entries=self.entries + other.entries, columns=self.columns + other.columns
@@ -309,11 +322,22 @@ def scope_of_columns(
     alias: ast.Alias | None,
     name: str,
     analyzer: Analyzer,
+    *,
+    is_visible: bool = True,
 ) -> FromScope:
-    """Return the scope of an item of FROM, whose name is its alias or else `name`."""
+    """Return the scope of an item of FROM, whose name is its alias or else `name`.
+
+    Args:
+        is_visible: expressions can use `name`, too.
+    """
     if alias is not None:
         columns = renamed(columns, alias.columns, alias.name, alias.pos)
-    entry = RangeTableEntry(name if alias is None else alias.name, varno, columns)
+    entry = RangeTableEntry(
+        name if alias is None else alias.name,
+        varno,
+        columns,
+        is_visible=is_visible or alias is not None,
+    )
     return FromScope((entry,), columns, parent_of(analyzer))
 
 
