@@ -233,7 +233,7 @@ def _elements(ddl: Ddl, statement: ast.CreateTable) -> _Elements:
             case ast.TableLike():
                 like = find_like(ddl, element)
                 likes.append(like)
-                columns += like_columns(like)
+                columns += like_columns(ddl, like)
     return _Elements(tuple(columns), tuple(constraints), tuple(likes))
 
 

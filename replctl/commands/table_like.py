@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.relation_kind import DependencyType, Generated, Identity, RelKind
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
@@ -56,7 +57,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
     return Like(source, frozenset(included - excluded))
 
 
-def like_columns(like: Like) -> list[ColumnDraft]:
+def like_columns(ddl: Ddl, like: Like) -> list[ColumnDraft]:
     """Return drafts of the copied columns, with NOT NULL but without defaults."""
     return [
         ColumnDraft(
@@ -74,12 +75,30 @@ def like_columns(like: Like) -> list[ColumnDraft]:
                 statistics=None,
                 options={},
             ),
-            sequence=SequenceDraft(column.type, DependencyType.INTERNAL)
+            sequence=_copied_sequence(ddl, like.source, column)
             if column.identity and "identity" in like.options
             else None,
         )
         for column in like.source.columns
     ]
+
+
+def _copied_sequence(ddl: Ddl, table: Relation, column: Column) -> SequenceDraft:
+    """Return the sequence of an identity column, with the options of the source's sequence.  As in
+    PostgreSQL, its type is bigint.
+    """
+    found = owned_sequences(ddl.catalog, table.oid, column.attnum)
+    source = next(s for s in found if s.ownership == DependencyType.INTERNAL)
+    options = (
+        ("cache", source.cache),
+        ("cycle", "true" if source.cycles else "false"),
+        ("increment", source.increment),
+        ("maxvalue", source.maximum),
+        ("minvalue", source.minimum),
+        ("start", source.start),
+    )
+    elements = tuple(ast.DefElem(name, str(value)) for name, value in options)
+    return SequenceDraft("int8", DependencyType.INTERNAL, elements)
 
 
 def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Column, ...]:
