@@ -367,3 +367,6 @@ _NAMERS: dict[str, Callable[[Environment, int], str | None]] = {
     "regcollation": _name_collation,
 }
 TYPES = frozenset(_READERS)
+#: The types whose stored values are names, because their objects have no fixed OIDs.
+NAMED = frozenset({"regconfig", "regdictionary"})
+NUMBERED = TYPES - NAMED

@@ -15,7 +15,7 @@ from replctl.adt import fold
 from replctl.adt.functions import arguments
 from replctl.adt.interpret import relabelled
 from replctl.errors import CardinalityViolation, FeatureNotSupported
-from replctl.expr import nodes
+from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
 from replctl.expr.windows import frame_text
@@ -143,6 +143,8 @@ class ExpressionWriter:
                 return f"({self.expr(left, write)} IS NOT {self.expr(right, write)})"
             case nodes.ScalarArrayOpExpr():
                 return self._any_or_all(expr, write)
+            case nodes.RelabelType(arg=arg) if arg.type in object_identifier.NAMED:
+                raise FeatureNotSupported(f"casts of {arg.type} are not supported")
             case nodes.RelabelType(arg=arg) if relabelled(arg.type, expr.type) is None:
                 return self.expr(arg, write)
             case nodes.CollateExpr() | nodes.NamedArgExpr():

@@ -23,7 +23,7 @@ from replctl.lsn import format_lsn, parse_lsn
 from replctl.types import builtin, text
 
 _NUMBERS = (
-    frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.TYPES
+    frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.NUMBERED
 )
 #: Unsigned types of 64 bits.
 WIDE = frozenset({"pg_lsn", "xid8"})
@@ -84,9 +84,9 @@ def evaluated_type(type_name: str) -> str:
     """Return the type that the evaluator uses: oid for regclass, regtype and similar types, _oid
     for their arrays, and every other type for itself.
     """
-    if type_name in object_identifier.TYPES:
+    if type_name in object_identifier.NUMBERED:
         return "oid"
-    if type_name.removeprefix("_") in object_identifier.TYPES:
+    if type_name.removeprefix("_") in object_identifier.NUMBERED:
         return "_oid"
     return type_name
 
@@ -160,6 +160,8 @@ def shown_form(environment: Environment, type_name: str) -> Callable[[Any], str]
         return lambda value: text.render(type_name, float(value))
     if type_name in _MICROS:
         return lambda value: text.render(type_name, value)
+    if type_name in object_identifier.NAMED:
+        return lambda value: object_identifier.name_of(environment, type_name, value)
     if evaluated_type(type_name) == type_name:
         return str
     type_ = environment.type(type_name)

@@ -21,6 +21,7 @@ WITHOUT_SPARK = (
     "project_set",
     "recursion",
     "set_row",
+    "text_search_names",
     "value_sets",
 )
 
