@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +24,8 @@ from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
-from replctl.query.tree import Query, is_volatile, transform
+from replctl.query.tree import Query, is_volatile, transform, transform_parts
+from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.function_kind import Volatility
 
@@ -44,9 +46,30 @@ def inlined(
 
     def replaced(node: Any) -> Any:
         call = user_call(environment, node)
-        return None if call is None else _Inlining(environment, now, within).expression(call)
+        if call is not None:
+            return _Inlining(environment, now, within).expression(call)
+        if isinstance(node, nodes.OpExpr) and node.operator_oid >= FIRST_USER_OID:
+            return transform_parts(_built_in(environment, node), replaced)
+        return None
 
     return transform(part, replaced)
+
+
+def _built_in(environment: CatalogEnvironment, expr: nodes.OpExpr) -> nodes.Expr:
+    """Return a user's operator over a built-in function as a built-in operator or call."""
+    function = environment.operator(expr.operator_oid).function_oid
+    for operator in builtin.operator_by_oid().values():
+        if operator.function_oid == function:
+            return replace(expr, operator_oid=operator.oid, name=operator.name)
+    return nodes.FuncExpr(
+        function,
+        expr.function,
+        expr.type,
+        expr.args,
+        collation=expr.collation,
+        input_collation=expr.input_collation,
+        pos=expr.pos,
+    )
 
 
 def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | None:
@@ -57,6 +80,8 @@ def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | No
             return node
         case nodes.OpExpr(operator_oid=oid) if oid >= FIRST_USER_OID:
             function = environment.operator(oid).function_oid
+            if function < FIRST_USER_OID:
+                return None
             return nodes.FuncExpr(
                 function,
                 node.function,

@@ -18,6 +18,7 @@ WITHOUT_SPARK = (
     "composite_formats",
     "enum_array_values",
     "explain_options",
+    "operator",
     "project_set",
     "recursion",
     "set_row",

@@ -1,0 +1,10 @@
+create operator === (leftarg = int, rightarg = int, function = int4eq);
+create operator ~~~ (leftarg = text, rightarg = text, function = starts_with);
+create operator !!! (rightarg = text, function = upper);
+create function plus_one(int) returns int language sql immutable as 'select $1 + 1';
+create operator ++ (rightarg = int, function = plus_one);
+select 1 === 1, 1 === 2, null === 1, 1 + 1 === ++ 1, ++ (1 + length(!!! 'ab'));
+select 'abc' ~~~ 'ab', !!! ('a' || 'b'), !!! null;
+select column1 from (values (1), (2)) v where column1 === 2;
+create function named(a int, b text) returns text language sql as 'select a || b';
+select named(b => 'x', a => 2), named(2, b => 'x');
