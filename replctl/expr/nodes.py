@@ -8,7 +8,7 @@ typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and h
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, Union
 
 from replctl.record import dataclass
@@ -391,11 +391,8 @@ class GroupingFunc(Node):
 
 @dataclass(frozen=True, slots=True)
 class WindowFunc(Node):
-    """A call with OVER.
-
-    Attributes:
-        window: a name in the WINDOW clause; None for (PARTITION BY ...).
-        frame, offsets, base, copies_order: see WindowClause.
+    """A call with OVER; `window` is a name in the WINDOW clause, or None for (PARTITION BY ...).
+    The other parts of the window are those of WindowClause.
     """
 
     function_oid: int
@@ -416,45 +413,18 @@ class WindowFunc(Node):
     base: str | None = None
     copies_order: bool = False
 
-    def as_aggregate(self) -> Aggref:
-        """Return the call as the call of an aggregate."""
-        return Aggref(
-            self.function_oid,
-            self.name,
-            self.type,
-            self.args,
-            is_star=self.is_star,
-            filter=self.filter,
-        )
-
-    def over(self, partition_by: Iterable[str], order_by: Iterable[str], frame: str) -> str:
-        """Return the OVER clause, given the texts of its parts."""
-        partition, order = ", ".join(partition_by), ", ".join(order_by)
-        parts = (
-            f"PARTITION BY {partition}" if partition else "",
-            f"ORDER BY {order}" if order else "",
-            frame,
-        )
-        return f" OVER ({' '.join(filter(None, parts))})"
-
 
 @dataclass(frozen=True, slots=True)
 class WindowClause(Node):
-    """An entry of the WINDOW clause.
-
-    Attributes:
-        frame: the frame's text, with `{}` for each of `offsets`; '' for the default frame.
-        base: the window that the entry extends.
-        copies_order: ORDER BY is that of `base`.
-    """
+    """An entry of WINDOW.  `frame` is text with `{}` for each offset, or '' for the default."""
 
     name: str
     partition_by: tuple[Expr, ...] = ()
     order_by: tuple[SortKey, ...] = ()
     frame: str = ""
     offsets: tuple[Expr, ...] = ()
-    base: str | None = None
-    copies_order: bool = False
+    base: str | None = None  # the window that the entry extends
+    copies_order: bool = False  # ORDER BY is that of `base`
 
 
 @dataclass(frozen=True, slots=True)

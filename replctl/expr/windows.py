@@ -5,7 +5,7 @@ transformWindowDefinitions() in parse_clause.c.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -47,10 +47,6 @@ def make_window_function(
     raw = call.raw
     assert raw.over is not None
     _check_clauses(analyzer, call, last_set)
-    for arg in call.args:
-        for node in nodes.walk(arg):
-            if isinstance(node, nodes.WindowFunc):
-                raise WindowingError("window function calls cannot be nested", position=node.pos)
     error = analyzer.context.window_error(raw.pos)
     if error is not None:
         raise error
@@ -125,6 +121,10 @@ def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr 
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
             position=expr_location(analyzer.last_set),
         )
+    for arg in call.args:
+        for node in nodes.walk(arg):
+            if isinstance(node, nodes.WindowFunc):
+                raise WindowingError("window function calls cannot be nested", position=node.pos)
 
 
 def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
@@ -266,7 +266,36 @@ def _range_type(coercion: Coercion, key: nodes.SortKey, offset: nodes.Expr) -> s
 _SORTED_AS = {"varchar": "text", "cidr": "inet"}
 
 
-def frame_text(call: nodes.WindowFunc) -> str:
+def as_aggregate(call: nodes.WindowFunc) -> nodes.Aggref:
+    """Return a call as the call of an aggregate."""
+    return nodes.Aggref(
+        call.function_oid,
+        call.name,
+        call.type,
+        call.args,
+        is_star=call.is_star,
+        filter=call.filter,
+    )
+
+
+def over_clause(
+    call: nodes.WindowFunc, partition_by: Iterable[str], order_by: Iterable[str]
+) -> str:
+    """Return the OVER clause for an engine, given the texts of PARTITION BY and ORDER BY items.
+
+    Raises:
+        FeatureNotSupported, InvalidPrecedingOrFollowingSize: the frame is wrong.
+    """
+    partition, order = ", ".join(partition_by), ", ".join(order_by)
+    parts = (
+        f"PARTITION BY {partition}" if partition else "",
+        f"ORDER BY {order}" if order else "",
+        _frame_text(call),
+    )
+    return f" OVER ({' '.join(filter(None, parts))})"
+
+
+def _frame_text(call: nodes.WindowFunc) -> str:
     """Return the frame of a call for the engines, which know only numbers as offsets.
 
     Raises:

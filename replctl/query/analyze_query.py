@@ -252,22 +252,19 @@ class QueryAnalyzer:
         visible = [[o.expr for o in side.outputs if not o.is_junk] for side in (left, right)]
         pairs: list[list[nodes.Expr]] = []
         collations: list[str | None] = []
-        is_union_all = statement.all and statement.set_op == "union"
+        needs_one = not statement.all or statement.set_op != "union"
         for pair in zip(*visible, strict=True):
             common, _type, _typmod = analyzer.common_type(pair, name)
             pairs.append([self.finished(known_type(analyzer.coercion, e)) for e in common])
-            collations.append(
-                common_collation(self.environment, pairs[-1], needs_one=not is_union_all)
-            )
-            if not is_union_all:
+            collations.append(common_collation(self.environment, pairs[-1], needs_one=needs_one))
+            if needs_one:
                 check_equality(analyzer.coercion, pairs[-1][0])
         left = self.with_outputs(left, [pair[0] for pair in pairs])
         right = self.with_outputs(right, [pair[1] for pair in pairs])
         outputs = []
         for i, (column, exprs) in enumerate(zip(left.columns, pairs, strict=True)):
-            position = expr_location(exprs[0])
-            type_, typmod = exprs[0].type, _shared_typmod(exprs)
-            var = nodes.Var(i + 1, type_, typmod, collations[i], 0, pos=position)
+            type_, typmod, pos = exprs[0].type, _shared_typmod(exprs), expr_location(exprs[0])
+            var = nodes.Var(i + 1, type_, typmod, collations[i], 0, pos=pos)
             outputs.append(Output(column.name, var))
         operation = SetOperation(statement.set_op, statement.all, left, right)
         return with_tail(Query(tuple(outputs), set_operation=operation), statement, analyzer)

@@ -27,7 +27,7 @@ from replctl.query.tree import FromCte, FromNode, Join, OutputColumn, Query
 
 
 class _Place(Enum):
-    """Where a reference stands; the value completes the error's text."""
+    """The place of a reference; the value completes the error's text."""
 
     ALLOWED = ""
     NON_RECURSIVE_TERM = "its non-recursive term"
@@ -273,7 +273,7 @@ def check_step(step: Query) -> None:
     """Check that SQLite can compute a recursive term.
 
     Raises:
-        FeatureNotSupported: it cannot.
+        FeatureNotSupported: SQLite cannot compute the term.
     """
     if step.set_operation is not None or step.values:
         raise FeatureNotSupported("set operations in a recursive term are not supported")

@@ -18,7 +18,7 @@ from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
-from replctl.expr.windows import frame_text
+from replctl.expr.windows import as_aggregate, over_clause
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.functions.sql_functions import NOT_STRICT, SET_FUNCTIONS
@@ -337,13 +337,13 @@ class ExpressionWriter:
         return f"{name}({values}){condition}"
 
     def _window(self, expr: nodes.WindowFunc, write: WriteQuery) -> str:
-        over = expr.over(
+        over = over_clause(
+            expr,
             (self.compared(item, write) for item in expr.partition_by),
             (self.sort_key(key, write) for key in expr.order_by),
-            frame_text(expr),
         )
         if expr.is_aggregate:
-            called = expr.as_aggregate()
+            called = as_aggregate(expr)
             if not expr.is_star and native_aggregate(called) is None:
                 raise unsupported(expr)
             return self.aggregate(called, write) + over

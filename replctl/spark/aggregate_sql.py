@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.windows import frame_text
+from replctl.expr.windows import as_aggregate, over_clause
 from replctl.spark import numeric_sql
 from replctl.spark.comparison_sql import is_comparable
 from replctl.spark.data_type import storage_type
@@ -125,13 +125,13 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     for word in ("GROUPS", "EXCLUDE"):
         if word in expr.frame:
             raise FeatureNotSupported(f"{word} in a window over tables is not supported")
-    over = expr.over(
+    over = over_clause(
+        expr,
         (grouping_form(translate(item)) for item in expr.partition_by),
         (sort_key(key, translate) for key in expr.order_by),
-        frame_text(expr),
     )
     if expr.is_aggregate:
-        return aggregate(expr.as_aggregate(), translate, over)
+        return aggregate(as_aggregate(expr), translate, over)
     if expr.name not in _WINDOW_FUNCTIONS:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
