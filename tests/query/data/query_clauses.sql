@@ -15,3 +15,5 @@ select a, n, v, count(*) from w full join u using (a, n, v) group by a, n, v ord
 select * from w natural join u order by a;
 create view merged as select a, n, v from w full join u using (a, n, v);
 select * from merged order by a;
+create operator === (leftarg = int, rightarg = int, function = int4eq);
+select a from w where b === 2 order by a;
