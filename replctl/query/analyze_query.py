@@ -435,6 +435,11 @@ class QueryAnalyzer:
             raise FeatureNotSupported(
                 "column definition lists of functions in FROM are not supported", position=item.pos
             )
+        call = item.function
+        if isinstance(call, ast.FuncCall) and call.name == ("unnest",) and len(call.args) > 1:
+            raise FeatureNotSupported(
+                "unnest() of several arrays in FROM is not supported", position=item.pos
+            )
         varno = self._new_varno()
         with analyzer.in_context(ExprContext.FROM_FUNCTION):
             function = self.finished(known_type(analyzer.coercion, analyzer.expr(item.function)))
