@@ -18,6 +18,7 @@ from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
+from replctl.expr.window_calls import range_key
 from replctl.expr.windows import as_aggregate, over_clause
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
@@ -50,6 +51,8 @@ _WINDOW_FUNCTIONS = frozenset(
     """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
     nth_value""".split()
 )
+#: Types to whose values SQLite adds the offsets of RANGE.
+_RANGE_TYPES = frozenset(["int2", "int4", "int8", "float4", "float8"])
 #: Maximum number of operands that one chain of AND or OR has in SQLite's SQL.
 _CHAIN = 30
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -337,6 +340,12 @@ class ExpressionWriter:
         return f"{name}({values}){condition}"
 
     def _window(self, expr: nodes.WindowFunc, write: WriteQuery) -> str:
+        key = range_key(expr)
+        if key is not None and key.expr.type not in _RANGE_TYPES:
+            raise FeatureNotSupported(  # SQLite does not add to texts
+                f"RANGE with an offset for type {key.expr.type} is not supported in a query of"
+                " catalogs"
+            )
         over = over_clause(
             expr,
             (self.compared(item, write) for item in expr.partition_by),

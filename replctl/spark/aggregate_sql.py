@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replctl.errors import FeatureNotSupported
-from replctl.expr import nodes
+from replctl.expr import nodes, window_calls
 from replctl.expr.windows import as_aggregate, over_clause
 from replctl.spark import numeric_sql
 from replctl.spark.comparison_sql import is_comparable
@@ -128,7 +128,7 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     over = over_clause(
         expr,
         (grouping_form(translate(item)) for item in expr.partition_by),
-        (sort_key(key, translate) for key in expr.order_by),
+        (_window_key(expr, key, translate) for key in expr.order_by),
     )
     if expr.is_aggregate:
         return aggregate(as_aggregate(expr), translate, over)
@@ -144,6 +144,39 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
         return SqlValue(f"CAST({text} AS {spark})", expr.type, spark)
     spark = args[0].spark if args else storage_type(expr.type)
     return SqlValue(text, expr.type, spark)
+
+
+def _window_key(expr: nodes.WindowFunc, key: nodes.SortKey, translate: Translate) -> str:
+    """Return an item of a window's ORDER BY.  If RANGE adds offsets to the item, the item has a
+    type that holds the sums.
+
+    Raises:
+        FeatureNotSupported: Spark cannot add the offsets to values of the type.
+    """
+    if window_calls.range_key(expr) is None:
+        return sort_key(key, translate)
+    return sort_key(key, lambda arg: _summand(translate(arg), expr))
+
+
+def _summand(value: SqlValue, expr: nodes.WindowFunc) -> SqlValue:
+    """Return a value to which Spark adds the offsets of RANGE exactly, and without overflow."""
+    if value.type in ("float4", "float8"):
+        spark = "DOUBLE"
+    elif value.type in ("int2", "int4", "int8"):
+        spark = "DECIMAL(20,0)"
+    elif value.decimal is not None:
+        precision, own_scale = value.decimal
+        scale = max(own_scale, window_calls.offset_scale(expr))
+        if precision - own_scale + scale >= 38:
+            raise FeatureNotSupported(
+                "RANGE with an offset for values of more than 37 digits is not supported"
+            )
+        spark = f"DECIMAL(38,{scale})"
+    else:
+        raise FeatureNotSupported(
+            f"RANGE with an offset for type {value.type} is not supported over tables"
+        )
+    return SqlValue(f"CAST({value.text} AS {spark})", value.type, spark)
 
 
 _COUNTING = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])

@@ -1,0 +1,69 @@
+"""Windows and aggregates in the SQL of both engines."""
+
+from __future__ import annotations
+
+import pytest
+from golden_script import answer_of
+
+from replctl.execute import execute
+from replctl.functions.function_context import function_context
+from replctl.parser import ast
+from replctl.parser.parse import parse_statement
+from replctl.query.analyze_query import QueryAnalyzer
+from replctl.query.lake import spark_sql
+from replctl.query.query_rewrite import rewritten
+from replctl.session import Session
+
+_TABLE = "CREATE TABLE t (i int, b int8, m numeric(10,2), n numeric, f float4, d date)"
+
+
+def _spark_sql(session: Session, text: str) -> str:
+    """Return the Spark SQL of a query of the table t."""
+    with session.read() as catalog:
+        context = function_context(session, catalog)
+        statement = parse_statement(text)
+        assert isinstance(statement, ast.SelectStmt)
+        query = QueryAnalyzer(context.environment, session.transaction_start).query(statement)
+        return spark_sql(rewritten(context, query), context)
+
+
+def test_sqlite_adds_offsets_of_ranges_to_numbers_only(session: Session) -> None:
+    frame = "RANGE BETWEEN 2 PRECEDING AND CURRENT ROW"
+    query = f"SELECT count(*) OVER (ORDER BY m {frame}) FROM (VALUES ({{}}), (3)) v (m)"
+    assert answer_of(session, query.format("1")) == ("| 1", "| 2", "SELECT 2")
+    assert answer_of(session, query.format("1.5::float8")) == ("| 1", "| 2", "SELECT 2")
+    error = "RANGE with an offset for type numeric is not supported in a query of catalogs"
+    assert answer_of(session, query.format("1.10")) == (f"ERROR 0A000: {error}",)
+
+
+@pytest.mark.parametrize(
+    ("column", "offset", "key"),
+    [
+        ("i", "2", "DECIMAL(20,0)"),
+        ("b", "2", "DECIMAL(20,0)"),
+        ("m", "2", "DECIMAL(38,2)"),
+        ("m", "'0.005'", "DECIMAL(38,3)"),
+        ("f", "'0.5'", "DOUBLE"),
+    ],
+)
+def test_spark_orders_ranges_by_sums_without_overflow(
+    session: Session, column: str, offset: str, key: str
+) -> None:
+    list(execute(session, _TABLE))
+    window = f"ORDER BY {column} RANGE BETWEEN {offset} PRECEDING AND CURRENT ROW"
+    sql = _spark_sql(session, f"SELECT count(*) OVER ({window}) FROM t")
+    number = "ibmnf".index(column) + 1
+    assert f"(ORDER BY CAST(r1.c{number} AS {key}) ASC NULLS LAST RANGE BETWEEN" in sql
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        ("n", "type numeric is not supported over tables"),
+        ("m::numeric(38,2)", "values of more than 37 digits is not supported"),
+    ],
+)
+def test_spark_refuses_ranges_of_other_types(session: Session, key: str, error: str) -> None:
+    list(execute(session, _TABLE))
+    answer = answer_of(session, f"SELECT count(*) OVER (ORDER BY {key} RANGE 1 PRECEDING) FROM t")
+    assert answer == (f"ERROR 0A000: RANGE with an offset for {error}",)
