@@ -21,6 +21,7 @@ from replctl.query.tree import (
     FromTable,
     Join,
     OrderItem,
+    Output,
     Query,
     SetOperation,
     sorted_key,
@@ -169,6 +170,7 @@ class QueryWriter:
         if query.distinct == () and not self._is_plain(query):
             return self._distinct(query)
         query = self._with_shown_groups(query)
+        query = _with_aggregate(query)
         extra, order = dialect.row_order(query) if is_outermost else ((), ())
         outputs = [
             f"{dialect.expr(output.expr, self.write)} AS c{i}"
@@ -289,6 +291,7 @@ class QueryWriter:
 
     def _distinct_on(self, query: Query) -> str:
         """Return DISTINCT ON: of equal rows, keep the first one by ORDER BY."""
+        query = _with_aggregate(query)
         dialect = self._dialect
         outputs = ", ".join(
             f"{dialect.expr(output.expr, self.write)} AS c{i}"
@@ -387,6 +390,16 @@ def _computed_once(subquery: str) -> str:
     SQLite omits none of its columns.
     """
     return f"(WITH kept AS (SELECT * FROM {subquery} AS q LIMIT -1) SELECT * FROM kept WHERE 1)"
+
+
+def _with_aggregate(query: Query) -> Query:
+    """Add an invisible count(*) to a query with HAVING but without GROUP BY: SQLite requires an
+    aggregate in the SELECT list.
+    """
+    if query.having is None or query.group_by:
+        return query
+    count = nodes.Aggref(0, "count", "int8", (), is_star=True)
+    return replace(query, outputs=(*query.outputs, Output("count", count, is_junk=True)))
 
 
 def _any_value(expr: Any) -> nodes.Aggref:

@@ -19,6 +19,7 @@ WITHOUT_SPARK = (
     "enum_array_values",
     "explain_options",
     "operator",
+    "having",
     "project_set",
     "recursion",
     "set_row",

@@ -1,0 +1,14 @@
+SELECT 1 FROM (VALUES (1)) t (a) HAVING count(*) > 0;
+SELECT 1 FROM (VALUES (1)) t (a) HAVING count(*) > 1;
+SELECT 1 HAVING true;
+SELECT 1 HAVING false;
+SELECT FROM pg_class HAVING count(*) > 1;
+SELECT 'x', 2 FROM pg_class HAVING max(relname) > 'a' ORDER BY 1;
+SELECT 1 FROM pg_class HAVING count(*) > 0 ORDER BY count(*) LIMIT 1;
+SELECT DISTINCT 1.0 FROM pg_class HAVING count(*) > 0;
+SELECT DISTINCT ON (1) 1 FROM pg_class HAVING count(*) > 0;
+SELECT (SELECT 5 FROM pg_class HAVING count(*) > 0), EXISTS (SELECT FROM pg_class HAVING count(*) < 0);
+SELECT 1 HAVING true UNION ALL SELECT 2 FROM pg_class HAVING min(oid) > 0 UNION ALL SELECT 3 HAVING NULL;
+WITH w AS (SELECT 7 AS n FROM pg_class HAVING count(*) > 0) SELECT n FROM w;
+SELECT generate_series(1, 2) FROM pg_class HAVING count(*) > 0;
+SELECT count(*) OVER () FROM pg_class HAVING count(*) > 0;
