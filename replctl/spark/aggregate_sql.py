@@ -125,10 +125,11 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     for word in ("GROUPS", "EXCLUDE"):
         if word in expr.frame:
             raise FeatureNotSupported(f"{word} in a window over tables is not supported")
+    order_by = [_window_key(expr, key, translate) for key in expr.order_by]
+    if not order_by and expr.name in _ORDERED:
+        order_by = ["NULL"]  # all rows are peers, as without ORDER BY
     over = over_clause(
-        expr,
-        (grouping_form(translate(item)) for item in expr.partition_by),
-        (_window_key(expr, key, translate) for key in expr.order_by),
+        expr, (grouping_form(translate(item)) for item in expr.partition_by), order_by
     )
     if expr.is_aggregate:
         return aggregate(as_aggregate(expr), translate, over)
@@ -180,4 +181,6 @@ def _summand(value: SqlValue, expr: nodes.WindowFunc) -> SqlValue:
 
 
 _COUNTING = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])
-_WINDOW_FUNCTIONS = _COUNTING | {"lag", "lead", "first_value", "last_value", "nth_value"}
+#: Window functions for which Spark requires ORDER BY.
+_ORDERED = _COUNTING | {"lag", "lead", "nth_value"}
+_WINDOW_FUNCTIONS = _ORDERED | {"first_value", "last_value"}

@@ -67,3 +67,25 @@ def test_spark_refuses_ranges_of_other_types(session: Session, key: str, error: 
     list(execute(session, _TABLE))
     answer = answer_of(session, f"SELECT count(*) OVER (ORDER BY {key} RANGE 1 PRECEDING) FROM t")
     assert answer == (f"ERROR 0A000: RANGE with an offset for {error}",)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(CAST(2 AS INT))"]
+    + ["lag(r1.c1)", "lead(r1.c1)", "nth_value(r1.c1, CAST(2 AS INT))"],
+)
+def test_spark_gets_an_order_where_it_requires_one(session: Session, call: str) -> None:
+    list(execute(session, _TABLE))
+    shown = call.replace("r1.c1", "i").replace("CAST(2 AS INT)", "2")
+    for window, written in (("", ""), ("PARTITION BY b", "PARTITION BY r1.c2 ")):
+        sql = _spark_sql(session, f"SELECT {shown} OVER ({window}) FROM t")
+        assert f"{call} OVER ({written}ORDER BY NULL)" in sql
+    sql = _spark_sql(session, f"SELECT {shown} OVER (ROWS CURRENT ROW) FROM t")
+    assert f"{call} OVER (ORDER BY NULL ROWS CURRENT ROW)" in sql
+
+
+def test_aggregates_of_windows_need_no_order(session: Session) -> None:
+    list(execute(session, _TABLE))
+    sql = _spark_sql(session, "SELECT count(*) OVER (), first_value(i) OVER () FROM t")
+    assert "count(*) OVER ()" in sql
+    assert "first_value(r1.c1) OVER ()" in sql
