@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from replctl.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile, PostgresError
 from replctl.expr import nodes
+
+#: Window functions -> the index of the argument that is a number of rows or groups (windowfuncs.c).
+#: The result is NULL if this argument is NULL.
+COUNTS = {"lag": 1, "lead": 1, "ntile": 0, "nth_value": 1}
+_ERRORS: dict[str, type[PostgresError]] = {
+    "ntile": InvalidArgumentForNtile,
+    "nth_value": InvalidArgumentForNthValue,
+}
+
+
+def count_error(name: str, count: int) -> PostgresError | None:
+    """Return the error of a call with a number that is too small; None for other calls."""
+    if name not in _ERRORS or count > 0:
+        return None
+    return _ERRORS[name](f"argument of {name} must be greater than zero")
 
 
 def range_key(call: nodes.WindowFunc) -> nodes.SortKey | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from replctl.adt import fold
@@ -18,7 +19,7 @@ from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
-from replctl.expr.window_calls import range_key
+from replctl.expr.window_calls import COUNTS, count_error, range_key
 from replctl.expr.windows import as_aggregate, over_clause
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
@@ -358,8 +359,20 @@ class ExpressionWriter:
             return self.aggregate(called, write) + over
         if expr.name not in _WINDOW_FUNCTIONS:
             raise unsupported(expr)
-        args = ", ".join(self.expr(arg, write) for arg in expr.args)
-        return f"{expr.name}({args}){over}"
+        args = [self.expr(arg, write) for arg in expr.args]
+        place = COUNTS.get(expr.name, len(args))
+        if place == len(args):
+            return f"{expr.name}({', '.join(args)}){over}"
+        counted = expr.args[place]
+        if expr.name == "ntile" and not isinstance(counted, nodes.Const):
+            raise unsupported(expr)  # SQLite decides by the first row, even if it has NULL
+        count = args[place]
+        if expr.name in ("ntile", "nth_value"):
+            name = self._calls.function(f"count_{expr.name}", partial(_checked_count, expr.name))
+            args[place] = f"coalesce({name}({count}), 1)"
+        call = f"{expr.name}({', '.join(args)}){over}"
+        is_known = isinstance(counted, nodes.Const) and counted.value is not None
+        return call if is_known else f"(CASE WHEN {count} IS NOT NULL THEN {call} END)"
 
     def _field(self, expr: nodes.FieldSelect, write: WriteQuery) -> str:
         """Return SQL of `(f(x)).name` for a function that returns a row."""
@@ -523,6 +536,13 @@ def _of_columns(test: nodes.Expr) -> nodes.Expr:
 
     result: nodes.Expr = nodes.transform(test, column)
     return result
+
+
+def _checked_count(name: str, count: int) -> int:
+    error = count_error(name, count)
+    if error is not None:
+        raise error
+    return count
 
 
 def _several() -> None:

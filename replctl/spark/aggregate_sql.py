@@ -12,7 +12,7 @@ from replctl.spark.comparison_sql import is_comparable
 from replctl.spark.data_type import storage_type
 from replctl.spark.normal_form import grouping_form
 from replctl.spark.order_by import Translate, comparable, sort_key, sortable
-from replctl.spark.sql_value import SqlValue, check_lambda
+from replctl.spark.sql_value import SqlValue, check_lambda, raised_sql
 
 
 def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlValue:
@@ -136,15 +136,32 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     if expr.name not in _WINDOW_FUNCTIONS:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
-    shown = ", ".join(arg.text for arg in args)
     # row_number() and similar functions return BIGINT in PostgreSQL, INT in Spark.
     counted = expr.name in _COUNTING
-    text = f"{expr.name}({shown}){over}"
-    if counted:
-        spark = storage_type(expr.type)
-        return SqlValue(f"CAST({text} AS {spark})", expr.type, spark)
-    spark = args[0].spark if args else storage_type(expr.type)
-    return SqlValue(text, expr.type, spark)
+    spark = storage_type(expr.type) if counted or not args else args[0].spark
+    place = window_calls.COUNTS.get(expr.name, len(args))
+    if place < len(args):
+        count = _constant_count(expr, place)
+        if count is None:
+            return SqlValue(f"CAST(NULL AS {spark})", expr.type, spark)
+        error = window_calls.count_error(expr.name, count)
+        if error is not None:  # only if there are rows
+            return SqlValue(f"CAST({raised_sql(error)} AS {spark})", expr.type, spark)
+        args[place] = SqlValue(str(max(-_MAX_INT, min(count, _MAX_INT))), "int4", "INT")
+    text = f"{expr.name}({', '.join(arg.text for arg in args)}){over}"
+    return SqlValue(f"CAST({text} AS {spark})" if counted else text, expr.type, spark)
+
+
+def _constant_count(expr: nodes.WindowFunc, place: int) -> int | None:
+    """Return the number of rows or groups in a call, which must be a constant in Spark; None for
+    NULL.
+    """
+    arg = expr.args[place]
+    if not isinstance(arg, nodes.Const):
+        raise FeatureNotSupported(
+            f"{expr.name} with an argument that is not a constant is not supported over tables"
+        )
+    return None if arg.value is None else int(arg.value)
 
 
 def _window_key(expr: nodes.WindowFunc, key: nodes.SortKey, translate: Translate) -> str:
@@ -180,6 +197,7 @@ def _summand(value: SqlValue, expr: nodes.WindowFunc) -> SqlValue:
     return SqlValue(f"CAST({value.text} AS {spark})", value.type, spark)
 
 
+_MAX_INT = 2**31 - 1
 _COUNTING = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])
 #: Window functions for which Spark requires ORDER BY.
 _ORDERED = _COUNTING | {"lag", "lead", "nth_value"}

@@ -25,6 +25,7 @@ WITHOUT_SPARK = (
     "set_row",
     "text_search_names",
     "value_sets",
+    "window_counts",
 )
 
 

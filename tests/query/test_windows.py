@@ -71,12 +71,14 @@ def test_spark_refuses_ranges_of_other_types(session: Session, key: str, error: 
 
 @pytest.mark.parametrize(
     "call",
-    ["row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(CAST(2 AS INT))"]
-    + ["lag(r1.c1)", "lead(r1.c1)", "nth_value(r1.c1, CAST(2 AS INT))"],
+    [
+        *("row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()", "ntile(2)"),
+        *("lag(r1.c1)", "lead(r1.c1)", "nth_value(r1.c1, 2)"),
+    ],
 )
 def test_spark_gets_an_order_where_it_requires_one(session: Session, call: str) -> None:
     list(execute(session, _TABLE))
-    shown = call.replace("r1.c1", "i").replace("CAST(2 AS INT)", "2")
+    shown = call.replace("r1.c1", "i")
     for window, written in (("", ""), ("PARTITION BY b", "PARTITION BY r1.c2 ")):
         sql = _spark_sql(session, f"SELECT {shown} OVER ({window}) FROM t")
         assert f"{call} OVER ({written}ORDER BY NULL)" in sql
@@ -89,3 +91,31 @@ def test_aggregates_of_windows_need_no_order(session: Session) -> None:
     sql = _spark_sql(session, "SELECT count(*) OVER (), first_value(i) OVER () FROM t")
     assert "count(*) OVER ()" in sql
     assert "first_value(r1.c1) OVER ()" in sql
+
+
+@pytest.mark.parametrize(
+    ("call", "sql"),
+    [
+        ("lag(i, NULL, 7)", "CAST(NULL AS INT)"),
+        ("lead(b, NULL)", "CAST(NULL AS BIGINT)"),
+        ("ntile(NULL)", "CAST(NULL AS INT)"),
+        ("nth_value(b, NULL)", "CAST(NULL AS BIGINT)"),
+        ("ntile(0)", "CAST(raise_error('replctl:22014|"),
+        ("nth_value(b, -1)", "CAST(raise_error('replctl:22016|"),
+        ("lag(b, -1)", "lag(r1.c2, -1) OVER"),
+        ("lead(b, 2147483647)", "lead(r1.c2, 2147483647) OVER"),
+    ],
+)
+def test_spark_gets_counts_that_it_can_use(session: Session, call: str, sql: str) -> None:
+    list(execute(session, _TABLE))
+    found = _spark_sql(session, f"SELECT {call} OVER (ORDER BY i) FROM t")
+    assert found.startswith(f"SELECT {sql}")
+
+
+@pytest.mark.parametrize("call", ["lag(i, i)", "lead(i, i)", "ntile(i)", "nth_value(i, i)"])
+def test_spark_gets_no_counts_of_columns(session: Session, call: str) -> None:
+    list(execute(session, _TABLE))
+    name = call.partition("(")[0]
+    error = f"{name} with an argument that is not a constant is not supported over tables"
+    answer = answer_of(session, f"SELECT {call} OVER (ORDER BY i) FROM t")
+    assert answer == (f"ERROR 0A000: {error}",)

@@ -1,0 +1,13 @@
+SELECT x, lag(x, NULL, 7) OVER (ORDER BY x), lead(x, NULL) OVER (ORDER BY x) FROM (VALUES (1), (2), (3)) v (x);
+SELECT x, lag(x, n, 7) OVER (ORDER BY x), lead(x, n, 9) OVER (ORDER BY x) FROM (VALUES (1, 1), (2, NULL), (3, -2)) v (x, n);
+SELECT x, lag(x, -1, 9) OVER (ORDER BY x), lag(x, 0, 9) OVER (ORDER BY x), lead(x) OVER (ORDER BY x) FROM (VALUES (1), (2), (3)) v (x);
+SELECT x, lag(x, 1) OVER (), lead(x, 2, 5) OVER () FROM (VALUES (1), (2), (3)) v (x);
+SELECT ntile(0) OVER (ORDER BY x) FROM (VALUES (1), (2)) v (x);
+SELECT ntile(-1) OVER () FROM (VALUES (1), (2)) v (x);
+SELECT ntile(0) OVER () FROM (VALUES (1)) v (x) WHERE x > 1;
+SELECT ntile(NULL) OVER (ORDER BY x), ntile(2) OVER (ORDER BY x) FROM (VALUES (1), (2), (3)) v (x);
+SELECT nth_value(x, 0) OVER (ORDER BY x) FROM (VALUES (1), (2)) v (x);
+SELECT nth_value(x, 0) OVER () FROM (VALUES (1)) v (x) WHERE x > 1;
+SELECT nth_value(x, NULL) OVER (), nth_value(x, 2) OVER (ORDER BY x), nth_value(x, 3) OVER () FROM (VALUES (1), (2), (3)) v (x);
+SELECT x, nth_value(x, n) OVER () FROM (VALUES (1, 1), (2, NULL), (3, 2)) v (x, n);
+SELECT nth_value(x, n) OVER () FROM (VALUES (1, 1), (2, 0)) v (x, n);
