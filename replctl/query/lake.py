@@ -63,6 +63,10 @@ def changing_query(
     return with_answers(query, context), LakeDialect(context, {POLICY_VARNO: rows})
 
 
+#: The largest LIMIT and OFFSET of Spark.
+_MAX_ROWS = 2**31 - 1
+
+
 class LakeDialect:
     """Writes Spark's SQL (query.sql.Dialect).
 
@@ -214,8 +218,14 @@ class LakeDialect:
         )
 
     def limit(self, limit: str | None, offset: str | None) -> str:
-        text = "" if limit is None else f" LIMIT CAST({limit} AS INT)"
-        return text if offset is None else f"{text} OFFSET CAST({offset} AS INT)"
+        """Return the clauses.  Spark counts with INT, even for the sum of both; it returns at most
+        this many rows.
+        """
+        skipped = "0" if offset is None else f"least(coalesce({offset}, 0), {_MAX_ROWS})"
+        shown = ""
+        if limit is not None:  # least() ignores NULL, which means no limit
+            shown = f" LIMIT CAST(least({limit}, {_MAX_ROWS} - {skipped}) AS INT)"
+        return shown if offset is None else f"{shown} OFFSET CAST({skipped} AS INT)"
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
         return _inline_table(rows)

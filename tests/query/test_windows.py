@@ -119,3 +119,21 @@ def test_spark_gets_no_counts_of_columns(session: Session, call: str) -> None:
     error = f"{name} with an argument that is not a constant is not supported over tables"
     answer = answer_of(session, f"SELECT {call} OVER (ORDER BY i) FROM t")
     assert answer == (f"ERROR 0A000: {error}",)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "sql"),
+    [
+        ("LIMIT 3", " LIMIT CAST(least(CAST(3 AS BIGINT), 2147483647 - 0) AS INT)"),
+        ("OFFSET 3", " OFFSET CAST(least(coalesce(CAST(3 AS BIGINT), 0), 2147483647) AS INT)"),
+        (
+            "LIMIT 3000000000 OFFSET 2",
+            " LIMIT CAST(least(CAST(3000000000 AS BIGINT),"
+            " 2147483647 - least(coalesce(CAST(2 AS BIGINT), 0), 2147483647)) AS INT)"
+            " OFFSET CAST(least(coalesce(CAST(2 AS BIGINT), 0), 2147483647) AS INT)",
+        ),
+    ],
+)
+def test_spark_gets_a_limit_that_it_can_count_to(session: Session, clauses: str, sql: str) -> None:
+    list(execute(session, _TABLE))
+    assert sql in _spark_sql(session, f"SELECT i FROM t {clauses}")
