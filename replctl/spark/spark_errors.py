@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 
 from replctl.errors import (
+    CardinalityViolation,
     CheckViolation,
     ConnectionFailure,
     DataCorrupted,
@@ -219,6 +220,10 @@ def _recognized(error: Exception) -> PostgresError:
             return NumericValueOutOfRange("numeric field overflow")
         case "CAST_INVALID_INPUT":
             return InvalidTextRepresentation("invalid input syntax", detail=_first_line(message))
+        case "SCALAR_SUBQUERY_TOO_MANY_ROWS":
+            return CardinalityViolation(
+                "more than one row returned by a subquery used as an expression"
+            )
         case "OPERATION_CANCELED" | "OPERATION_CANCELLED":
             return QueryCanceled("canceling statement due to user request")
     if "[SPARK_JOB_CANCELLED]" in message:  # by another thread or in Spark's user interface

@@ -60,6 +60,18 @@ def test_a_table_that_is_not_there(error: Exception) -> None:
     )
 
 
+def test_a_subquery_has_several_rows() -> None:
+    error = Exception(
+        "An error occurred while calling o75.collectToPython.\n"
+        ": org.apache.spark.SparkException: Job aborted\n"
+        "Caused by: org.apache.spark.SparkException: [SCALAR_SUBQUERY_TOO_MANY_ROWS]"
+        " More than one row returned by a subquery used as an expression. SQLSTATE: 21000"
+    )
+    found = translated(error)
+    message = "more than one row returned by a subquery used as an expression"
+    assert (found.sqlstate, found.message) == ("21000", message)
+
+
 def test_another_writer_was_first() -> None:
     error = Exception(
         "An error occurred while calling o170.sql.\n"
