@@ -137,3 +137,14 @@ def test_spark_gets_no_counts_of_columns(session: Session, call: str) -> None:
 def test_spark_gets_a_limit_that_it_can_count_to(session: Session, clauses: str, sql: str) -> None:
     list(execute(session, _TABLE))
     assert sql in _spark_sql(session, f"SELECT i FROM t {clauses}")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    ["GROUPS 1 PRECEDING", "ROWS 1 PRECEDING EXCLUDE CURRENT ROW", "RANGE 1 PRECEDING EXCLUDE TIES"],
+)
+def test_frames_that_spark_lacks_are_refused(session: Session, frame: str) -> None:
+    list(execute(session, _TABLE))
+    word = "GROUPS" if frame.startswith("GROUPS") else "EXCLUDE"
+    answer = answer_of(session, f"SELECT count(*) OVER (ORDER BY i {frame}) FROM t")
+    assert answer == (f"ERROR 0A000: {word} in a window over tables is not supported",)
