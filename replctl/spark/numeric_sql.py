@@ -123,22 +123,28 @@ def _of_floats(name: str, type_: str, value: SqlValue, distinct: str, condition:
         if distinct:
             raise FeatureNotSupported("sum(DISTINCT real) is not supported")
         listed = f"nullif(collect_list({value.text}){condition}, array())"
-        return SqlValue(
-            f"aggregate({listed}, CAST(0 AS FLOAT), (sum_, item_) -> CAST(sum_ + item_ AS FLOAT))",
-            type_,
-            "FLOAT",
-        )
+        add = "(sum_, item_) -> CAST(sum_ + item_ AS FLOAT)"
+        return SqlValue(f"aggregate({listed}, CAST('-0' AS FLOAT), {add})", type_, "FLOAT")
     item = f"CAST({value.text} AS DOUBLE)"
     total, largest = (f"{f}({distinct}{item}){condition}" for f in (name, "max"))
+    zeros = "" if name == "avg" else _negative_zeros(item, condition)
     smallest = f"min({distinct}{item}){condition}"
     infinity = "double('Infinity')"
     error = raise_error_sql("22003", "value out of range: overflow")
     return SqlValue(
-        f"(CASE WHEN abs({total}) = {infinity} AND {largest} <> {infinity}"
+        f"(CASE {zeros}WHEN abs({total}) = {infinity} AND {largest} <> {infinity}"
         f" AND {smallest} <> -{infinity} THEN {error} ELSE {total} END)",
         type_,
         "DOUBLE",
     )
+
+
+def _negative_zeros(item: str, condition: str) -> str:
+    """Return the case of sum() for a group of -0 only: Spark begins with 0, PostgreSQL with the
+    first value.
+    """
+    zero = "double('-0')"
+    return f"WHEN bool_and(CAST({item} AS STRING) = CAST({zero} AS STRING)){condition} THEN {zero} "
 
 
 def _decimal(text: str, precision: int, scale: int) -> SqlValue:

@@ -141,10 +141,64 @@ def test_spark_gets_a_limit_that_it_can_count_to(session: Session, clauses: str,
 
 @pytest.mark.parametrize(
     "frame",
-    ["GROUPS 1 PRECEDING", "ROWS 1 PRECEDING EXCLUDE CURRENT ROW", "RANGE 1 PRECEDING EXCLUDE TIES"],
+    [
+        "GROUPS 1 PRECEDING",
+        "ROWS 1 PRECEDING EXCLUDE CURRENT ROW",
+        "ROWS 1 PRECEDING EXCLUDE TIES",
+    ],
 )
 def test_frames_that_spark_lacks_are_refused(session: Session, frame: str) -> None:
     list(execute(session, _TABLE))
     word = "GROUPS" if frame.startswith("GROUPS") else "EXCLUDE"
     answer = answer_of(session, f"SELECT count(*) OVER (ORDER BY i {frame}) FROM t")
     assert answer == (f"ERROR 0A000: {word} in a window over tables is not supported",)
+
+
+#: Queries, with PostgreSQL's rows.
+_IN_SPARK = {
+    "SELECT count(*) OVER (ORDER BY m RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) FROM t"
+    " ORDER BY i": ("3", "3", "1", "1", "3", "1"),
+    "SELECT count(*) OVER (ORDER BY b RANGE BETWEEN 1 PRECEDING AND 9 FOLLOWING) FROM t"
+    " ORDER BY i": ("2", "2", "1", "3", "2", "1"),
+    "SELECT max(n) FROM (SELECT row_number() OVER () + rank() OVER () + dense_rank() OVER ()"
+    " + ntile(9) OVER () AS n FROM t) q": ("14",),
+    "SELECT DISTINCT cume_dist() OVER () + percent_rank() OVER () FROM t": ("1",),
+    "SELECT lag(i, NULL, 7) OVER () FROM t WHERE i < 2": ("NULL",),
+    "SELECT ntile(0) OVER () FROM t WHERE i > 9": (),
+    "SELECT 1 FROM t HAVING count(*) > 0": ("1",),
+    "SELECT DISTINCT ON (1) 1 FROM t HAVING count(*) > 0": ("1",),
+    "SELECT i FROM t ORDER BY i LIMIT 3000000000 OFFSET 5": ("6",),
+    "SELECT i FROM t LIMIT NULL OFFSET 3000000000": (),
+    "SELECT sum(f) FROM t": ("-0",),
+    "SELECT sum(f::float8) FROM t": ("-0",),
+    "SELECT avg(f::float8) FROM t": ("0",),
+    "SELECT sum(f::float8 * i - i) FROM t WHERE i < 3": ("-3",),
+}
+_ERRORS = {
+    "SELECT ntile(0) OVER () FROM t": "22014: argument of ntile must be greater than zero",
+    "SELECT nth_value(i, 0) OVER () FROM t": (
+        "22016: argument of nth_value must be greater than zero"
+    ),
+    "SELECT (SELECT i FROM t)": (
+        "21000: more than one row returned by a subquery used as an expression"
+    ),
+}
+
+
+@pytest.mark.spark
+def test_answers_of_spark_are_those_of_small_tables(spark_session: Session) -> None:
+    list(execute(spark_session, _TABLE))
+    numbers = ("9223372036854775807", "9223372036854775806", "-9223372036854775808", *"579")
+    amounts = ("1.10", "1.10", "-2.50", "NULL", "3.00", "0.00")
+    rows = (
+        f"({i}, {b}, {m}, 1, '-0')"
+        for i, (b, m) in enumerate(zip(numbers, amounts, strict=True), start=1)
+    )
+    list(execute(spark_session, f"INSERT INTO t VALUES {', '.join(rows)}"))
+    for setting in ("SET replctl.small_table_rows = 0", "RESET replctl.small_table_rows"):
+        list(execute(spark_session, setting))
+        for query, values in _IN_SPARK.items():
+            expected = (*(f"| {value}" for value in values), f"SELECT {len(values)}")
+            assert answer_of(spark_session, query) == expected, query
+        for query, error in _ERRORS.items():
+            assert answer_of(spark_session, query) == (f"ERROR {error}",), query
