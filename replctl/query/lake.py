@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from replctl.adt.fold import simplified
 from replctl.adt.value_sets import VALUE_SETS
 from replctl.catalog.pg_class import Relation
 from replctl.errors import FeatureNotSupported
@@ -14,18 +15,18 @@ from replctl.functions.session_value import session_value
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
 from replctl.query.early_call import rows_of
+from replctl.query.membership import filter_sql, is_membership, membership_value
 from replctl.query.query_rewrite import rewritten
 from replctl.query.row_policy import POLICY_VARNO
 from replctl.query.session_calls import check_no_calls
 from replctl.query.sql import TABLEOID, TABLEOID_ATTNUM, QueryWriter, WriteQuery, column
 from replctl.query.sqlite import evaluated_rows, run_query
 from replctl.query.sqlite_value import canonical, canonical_form
-from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query, only_table
+from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query, is_volatile, only_table
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
     SqlValue,
     Target,
-    equality_operands,
     grouping_form,
     is_shown_by_form,
     literal,
@@ -181,7 +182,12 @@ class LakeDialect:
         return stored_sql(self.value(expr, write), expr.type, nodes.typmod(expr))
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return self.value(expr, write).text
+        simple = simplified(self._prepared(expr))
+        return filter_sql(simple, lambda part: self.value(part, write), write, is_conjunct=True)
+
+    def join_condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        simple = simplified(self._prepared(expr))
+        return filter_sql(simple, lambda part: self.value(part, write), write, is_conjunct=False)
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         return grouping_form(self.value(expr, write))
@@ -248,31 +254,19 @@ class LakeDialect:
         return result
 
     def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> SqlValue:
-        query = write(expr.query)
         match expr.kind:
             case "exists":
-                return SqlValue(f"EXISTS ({query})", "bool", "BOOLEAN")
+                return SqlValue(f"EXISTS ({write(expr.query)})", "bool", "BOOLEAN")
             case "expr":
-                return SqlValue(f"({query})", expr.type, storage_type(expr.type, expr.typmod))
-            case "any" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "=":
-                return self._membership(expr.test, query, write, "IN")
-            case "all" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "<>":
-                return self._membership(expr.test, query, write, "NOT IN")
-        raise FeatureNotSupported("this kind of subquery is not supported")
-
-    def _membership(self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str) -> SqlValue:
-        """Return `left IN (query)` or NOT IN; Param(1) in the test means the query's column."""
-
-        def column_of_query(node: nodes.Node) -> nodes.Node | None:
-            if not isinstance(node, nodes.Param) or node.number != 1:
-                return None
-            return nodes.Var(1, node.type, node.typmod, node.collation, varno=0)
-
-        left, right = test.args
-        found = nodes.transform(right, column_of_query)
-        a, b = equality_operands(self.value(left, write), self.value(found, write))
-        rows = query if b == "c1" else f"SELECT {b} AS c1 FROM ({query}) AS q"
-        return SqlValue(f"({a} {word} ({rows}))", "bool", "BOOLEAN")
+                spark = storage_type(expr.type, expr.typmod)
+                return SqlValue(f"({write(expr.query)})", expr.type, spark)
+        if not is_membership(expr):
+            raise FeatureNotSupported("this kind of subquery is not supported")
+        if is_volatile(self.context.environment, expr):
+            raise FeatureNotSupported(
+                "IN (SELECT ...) with volatile functions inside an expression is not supported"
+            )
+        return membership_value(expr, lambda part: self.value(part, write), write)
 
 
 def _uses_columns(call: nodes.Expr) -> bool:

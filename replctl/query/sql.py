@@ -59,7 +59,10 @@ class Dialect(Protocol):
         """
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return a boolean expression."""
+        """Return a condition of WHERE or HAVING, or of policies."""
+
+    def join_condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """Return a condition of ON."""
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """Return a grouping key: it is the same for all equal values of an expression."""
@@ -361,7 +364,9 @@ class QueryWriter:
                 return f"{self._dialect.function(item, self.write)} AS r{item.varno}"
             case Join():
                 left, right = self._from(item.left), self._from(item.right)
-                on = "1 = 1" if item.on is None else self._dialect.condition(item.on, self.write)
+                on = "1 = 1"
+                if item.on is not None:
+                    on = self._dialect.join_condition(item.on, self.write)
                 return f"({left} {item.kind.upper()} JOIN {right} ON {on})"
         assert_never(item)
 

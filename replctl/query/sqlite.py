@@ -238,6 +238,9 @@ class _Dialect:
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
         return self._expressions.condition(expr, write)
 
+    def join_condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return self._expressions.condition(expr, write)
+
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         if not is_exact(expr.type):
             self._calls.define_any_value()  # the function that shows such groups

@@ -331,7 +331,9 @@ def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
 
 
 def _can_fail(expr: nodes.Expr) -> bool:
-    """Return whether an expression may fail for some rows."""
+    """Return whether an expression may fail for some rows.  Queries of subqueries do not count:
+    Spark always computes them, and before the expression.
+    """
     for node in nodes.walk(expr):
         match node:
             case nodes.FuncExpr(function_oid=oid):
@@ -347,7 +349,7 @@ def _can_fail(expr: nodes.Expr) -> bool:
             case nodes.CoerceViaIO(type=type_):
                 if type_ != "text":
                     return True
-            case nodes.ArrayCoerceExpr() | nodes.SubLink():
+            case nodes.ArrayCoerceExpr():
                 return True
     return False
 

@@ -45,6 +45,9 @@ class SqlValue:
 
 #: Matches the call of a function that runs in Python.  Spark does not allow it inside a lambda.
 _IN_PYTHON = re.compile(r"\breplctl_\w+\(")
+#: Matches a string literal, and a subquery outside of literals.
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.S)
+_SUBQUERY = re.compile(r"\((?:SELECT|WITH) ")
 _SHORT = 60
 
 
@@ -54,13 +57,20 @@ def runs_in_python(text: str) -> bool:
 
 
 def check_lambda(body: str) -> None:
-    """Refuse a lambda whose body calls a function that runs in Python.
+    """Refuse a lambda whose body calls a function that runs in Python, or has a subquery.
 
     Raises:
-        FeatureNotSupported: the body has such a call.
+        FeatureNotSupported: the body has one.
     """
     if runs_in_python(body):
         raise FeatureNotSupported("functions of Python inside a lambda are not supported")
+    _check_subqueries(body)
+
+
+def _check_subqueries(text: str) -> None:
+    """Raise FeatureNotSupported for SQL with a subquery: Spark has none next to or in a lambda."""
+    if _SUBQUERY.search(_LITERAL.sub("''", text)):
+        raise FeatureNotSupported("subqueries are not supported in this place of an expression")
 
 
 def bound(
@@ -93,6 +103,7 @@ def bound(
     if any("bound_" in arg.text and i not in names for i, arg in enumerate(args)):
         raise FeatureNotSupported("values are bound already")
     fields = ", ".join(f"'a{i}', {args[i].text}" for i in repeated)
+    _check_subqueries(fields)
     return f"get(transform(array(named_struct({fields})), bound_ -> {body}), 0)"
 
 
