@@ -242,11 +242,11 @@ def _carry_out(
         with_old=needs_old_rows(change, target),
         has_own_values=change.is_volatile,
     ) as outcome:
-        assigned = changed if is_update else None
         if is_update:
             check_new_rows(session, change.plan.relation, outcome, change.checks)
-            table.check(outcome, assigned)
-        table.check_references(outcome, assigned)
+            table.check(outcome, changed, updated=changed)
+        else:
+            table.check_references(outcome)
         shown = returned_rows(session, change.plan.relation, outcome, change.returning)
         is_by_key = outcome.matching == "key" and not moves_keys
         count = table.write(outcome, changes_keys=is_update and not is_by_key)

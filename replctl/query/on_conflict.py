@@ -78,10 +78,8 @@ class ConflictAction:
         Raises:
             IntegrityError: a check fails.
         """
-        table.check(outcome)
-        if self.update is not None:
-            changed = changed_columns(outcome.target, self.update.values)
-            table.check_references(outcome, changed)
+        values = () if self.update is None else self.update.values
+        table.check(outcome, updated=changed_columns(outcome.target, values))
 
     def changes_keys(self, outcome: Outcome) -> bool:
         """Return whether keys do not identify the old images of the changed rows."""

@@ -92,19 +92,23 @@ class WrittenTable:
         outcome: Outcome,
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
+        updated: Collection[int] = (),
     ) -> None:
-        """Check that the table accepts the new rows, and that their foreign keys refer to existing
-        rows.
+        """Check that the table accepts the new rows, and that foreign keys refer to existing rows.
+
+        Like PostgreSQL, look for rows that refer to an old key first.
 
         Args:
             assigned: the columns that an UPDATE assigns; None for all.
             context: returns the CONTEXT of an error for a row.
+            updated: the columns with new values in existing rows.
 
         Raises:
             IntegrityError: a check fails.
         """
         engine, plan = self._session.engine(), self._plan
         self.check_rows(outcome, self._keys(assigned), context)
+        self.check_references(outcome, updated)
         for constraint, reference in plan.references:
             if assigned is not None and set(constraint.columns).isdisjoint(assigned):
                 continue

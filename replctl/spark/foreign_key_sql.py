@@ -11,8 +11,9 @@ from replctl.spark.data_type import storage_type
 from replctl.spark.delta_table import scan
 from replctl.spark.key_path import literal_condition
 from replctl.spark.normal_form import TypedColumn, matches
-from replctl.spark.outcome import Outcome, Problem, earliest_row
+from replctl.spark.outcome import Outcome, Problem, RowOp, earliest_row
 from replctl.spark.sql_value import SqlValue
+from replctl.spark.uniqueness import unchanged_rows_sql
 from replctl.spark.values import Reference
 
 if TYPE_CHECKING:
@@ -22,13 +23,7 @@ if TYPE_CHECKING:
 def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Problem | None:
     """Return the first new row that refers to no row of the other table; None if there is none."""
     names = [f"n.w{attnum}" for attnum in reference.columns]
-    others = [f"c{attnum}" for attnum in reference.other_columns]
     referenced = _rows_of(outcome, reference, "w")
-    if reference.is_own:
-        own = ", ".join(
-            f"w{a} AS {other}" for a, other in zip(reference.other_columns, others, strict=True)
-        )
-        referenced += f" UNION ALL SELECT {own} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
     same = _same(outcome, reference, "n.w", "e.c")
     complete = " AND ".join(f"{name} IS NOT NULL" for name in names)
     new = f"SELECT n.* FROM {outcome.rows.view} n WHERE op IN ('I', 'U')"
@@ -67,15 +62,9 @@ def first_broken_reference(
         removed += f" WHERE NOT (op = 'U' AND {as_before})"
     else:
         removed += f" LEFT ANTI JOIN (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
-    referring = " UNION ALL ".join(f"SELECT * FROM ({scan(source)})" for source in reference.other)
-    if reference.is_own and key:
-        on = " AND ".join(
-            matches(column, f"t.c{column.attnum}", f"v.k{i}")
-            for i, column in enumerate(target.key_columns, start=1)
-        )
-        ops = "'D'" if acts else "'U', 'D'"
-        changed = f"SELECT * FROM {rows.view} WHERE op IN ({ops})"
-        referring = f"SELECT t.* FROM ({referring}) t LEFT ANTI JOIN ({changed}) v ON {on}"
+    referring = _all_rows(reference)
+    if reference.is_own:
+        referring = _own_rows(outcome, reference, referring, gone="'D'" if acts else "'U', 'D'")
     same = _same(outcome, reference, "g.x", "r.c")
     shown_as = {f"w{attnum}": f"g.x{attnum} AS w{attnum}" for attnum in reference.columns}
     columns = ", ".join(shown_as.get(c.name, f"g.{c.name}") for c in rows.columns)
@@ -84,8 +73,8 @@ def first_broken_reference(
 
 
 def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
-    """Return SQL of the other table's rows.  If few rows change, read only rows that have one of
-    their values."""
+    """Return SQL of the other table's rows after the outcome.  If few rows change, read only rows
+    that have one of their values."""
     rows = outcome.rows
     conditions = "TRUE"
     if rows.is_small:
@@ -95,9 +84,35 @@ def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
             if _takes_literals(outcome.target.column(attnum), _other_column(reference, other))
         ]
         conditions = " AND ".join(known) or "TRUE"
+    if reference.is_own:
+        return _own_rows(outcome, reference, _all_rows(reference, conditions))
     names = ", ".join(f"c{attnum}" for attnum in reference.other_columns)
+    return _all_rows(reference, conditions, names)
+
+
+def _all_rows(reference: Reference, conditions: str = "TRUE", columns: str = "*") -> str:
+    """Return SQL of the other table's rows before the outcome."""
     return " UNION ALL ".join(
-        f"SELECT {names} FROM ({scan(source)}) WHERE {conditions}" for source in reference.other
+        f"SELECT {columns} FROM ({scan(source)}) WHERE {conditions}" for source in reference.other
+    )
+
+
+def _own_rows(
+    outcome: Outcome, reference: Reference, existing: str, *, gone: str = "'U', 'D'"
+) -> str:
+    """Return SQL of the other columns of a foreign key in the table to write, after the outcome.
+
+    Args:
+        existing: SQL of the table's rows before the outcome.
+        gone: the ops, as SQL, of the rows of the outcome whose old values do not count.
+    """
+    names = ", ".join(f"c{attnum}" for attnum in reference.other_columns)
+    new = ", ".join(f"w{attnum} AS c{attnum}" for attnum in reference.other_columns)
+    if {group.op for group in outcome.groups} != {RowOp.INSERT}:
+        existing = unchanged_rows_sql(outcome, existing, gone=gone)
+    return (
+        f"SELECT {names} FROM ({existing}) UNION ALL"
+        f" SELECT {new} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
     )
 
 

@@ -269,23 +269,29 @@ def indexed_rows_sql(outcome: Outcome, key: UniqueKey) -> str:
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return SQL of the table's rows that the outcome does not change, and that may equal new
     ones."""
-    rows, target = outcome.rows, outcome.target
-    existing = indexed_rows_sql(outcome, key)
+    return unchanged_rows_sql(outcome, indexed_rows_sql(outcome, key))
+
+
+def unchanged_rows_sql(outcome: Outcome, existing: str, *, gone: str = "'U', 'D'") -> str:
+    """Return SQL of the rows of `existing` that the outcome does not change.
+
+    Args:
+        existing: SQL of rows of the target, with all columns.
+        gone: the ops, as SQL, of the rows of the outcome to leave out.
+    """
     match outcome.matching:
-        case "key" if target.key:
+        case "key" if outcome.target.key:
             alike = [
                 matches(c, f"t.c{c.attnum}", f"v.k{i}", "<=>")
-                for i, c in enumerate(target.key_columns, start=1)
+                for i, c in enumerate(outcome.target.key_columns, start=1)
             ]
         case "sent columns":
-            sent = [column for column in target.columns if column.sent is not None]
+            sent = [column for column in outcome.target.columns if column.sent is not None]
             alike = [matches(c, f"t.c{c.attnum}", f"v.w{c.attnum}", "<=>") for c in sent]
         case "whole row" | "each row":
-            alike = [
-                is_stored_alike(c.type, f"t.c{c.attnum}", f"v.o{c.attnum}") for c in target.columns
-            ]
+            columns = outcome.target.columns
+            alike = [is_stored_alike(c.type, f"t.c{c.attnum}", f"v.o{c.attnum}") for c in columns]
         case _:
             return existing
-    is_same = " AND ".join(alike)
-    gone = f"SELECT * FROM {rows.view} WHERE op IN ('U', 'D')"
-    return f"SELECT t.* FROM ({existing}) t LEFT ANTI JOIN ({gone}) v ON {is_same}"
+    changed = f"SELECT * FROM {outcome.rows.view} WHERE op IN ({gone})"
+    return f"SELECT t.* FROM ({existing}) t LEFT ANTI JOIN ({changed}) v ON {' AND '.join(alike)}"

@@ -436,6 +436,13 @@ SHAPES: dict[str, Callable[[], str]] = {
             e, many_rows(PLAIN), Reference((1,), (LEAVES[0].source,), (1,))
         )
     ),
+    "rows that are referred to in a table without a key": lambda: recorded(
+        job=lambda e: first_broken_reference(
+            e,
+            many_rows(KEYLESS, matching="whole row"),
+            Reference((1,), (ORDERS,), (1,), is_own=True),
+        )
+    ),
     # comparison
     "buckets that differ": lambda: str(buckets_query(sides(PLAIN))),
     "buckets that differ, of partitions without deletes": lambda: str(
