@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import ForeignKeyAction, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.expr import nodes
@@ -160,7 +160,11 @@ class WrittenTable:
                 continue
             action = constraint.on_delete if assigned is None else constraint.on_update
             problem = spark.jobs.first_broken_reference(
-                self._session.engine(), outcome, reference, acts=action.changes_rows
+                self._session.engine(),
+                outcome,
+                reference,
+                acts=action.changes_rows,
+                restricts=action is ForeignKeyAction.RESTRICT,
             )
             if problem is not None:
                 values = [problem.row[attnum] for attnum in constraint.ref_columns]

@@ -35,13 +35,19 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 
 
 def first_broken_reference(
-    engine: Engine, outcome: Outcome, reference: Reference, *, acts: bool = False
+    engine: Engine,
+    outcome: Outcome,
+    reference: Reference,
+    *,
+    acts: bool = False,
+    restricts: bool = False,
 ) -> Problem | None:
     """Return the first removed row to which rows of the other table refer, with its old values.
 
     Args:
         acts: the foreign key has an action that changes referring rows (CASCADE, SET NULL).  Then
             neither a new row with the former key nor an UPDATE of the referring row helps.
+        restricts: the action is RESTRICT.  Then a new row with the former key does not help.
 
     In the outcome, the old values of the target's key are k1, k2, ..., other old values o<attnum>.
     """
@@ -57,7 +63,7 @@ def first_broken_reference(
         for attnum in reference.columns
     )
     removed = f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g"
-    if acts:
+    if acts or restricts:
         as_before = " AND ".join(f"g.w{attnum} <=> g.x{attnum}" for attnum in reference.columns)
         removed += f" WHERE NOT (op = 'U' AND {as_before})"
     else:

@@ -436,6 +436,14 @@ SHAPES: dict[str, Callable[[], str]] = {
             e, many_rows(PLAIN), Reference((1,), (LEAVES[0].source,), (1,))
         )
     ),
+    "RESTRICT of rows in the table itself": lambda: recorded(
+        job=lambda e: first_broken_reference(
+            e,
+            many_rows(PLAIN),
+            Reference((1,), (ORDERS,), (1,), is_own=True),
+            restricts=True,
+        )
+    ),
     "rows that are referred to in a table without a key": lambda: recorded(
         job=lambda e: first_broken_reference(
             e,

@@ -1,0 +1,11 @@
+create table pk (a int primary key, n text);
+create table fk (b int references pk on update restrict);
+insert into pk values (2, 'two'), (1, 'one');
+insert into fk values (2);
+update pk set a = a + 1;
+update pk set a = a, n = 'same';
+update pk set a = 5 where a = 1;
+create table self (a int primary key, b int references self on update restrict);
+insert into self values (1, null), (2, 1), (5, 5);
+update self set a = a + 10, b = b + 10;
+update self set a = 16 where a = 15;
