@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from replctl.catalog.apply_batch import check_finished
 from replctl.catalog.intent import blocks_writing
-from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
+from replctl.catalog.lock import LockMode, locks_held, open_blocks
 from replctl.errors import LockNotAvailable, TransactionInProgress
 from replctl.session import Session
 
@@ -72,8 +72,14 @@ def _check_blocks(session: Session, oids: Collection[int]) -> None:
         others = blocks_writing(catalog.connection, oids)
         held = locks_held(catalog.connection, catalog.snapshot.in_progress)
         for oid in oids:
-            name = object_lock(session.database_oid, oid, LockMode.USE).name
-            changing = [xid for xid, mode in held.get(name, ()) if mode is LockMode.CHANGE]
+            # VACUUM also locks relations of other databases.  OIDs are unique in the cluster
+            changing = [
+                xid
+                for name, holders in held.items()
+                if name.partition("/")[2] == str(oid)
+                for xid, mode in holders
+                if mode is LockMode.CHANGE
+            ]
             for xid, block in open_blocks(catalog.connection, changing).items():
                 others[xid] = block.backend
     own = set() if session.xids is None else set(session.xids.all)

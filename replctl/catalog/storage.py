@@ -403,14 +403,17 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
     ]
 
 
-def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
+def storage_locations(
+    connection: Connection, *, adopted_only: bool = False
+) -> list[tuple[int, int, str]]:
     """Return OID, database and location of the Delta tables of all databases, even of dropped
     relations.
     """
     table, home = state_schema.storage_table, TableHome(connection)
+    query = select(table).where(table.c.is_adopted) if adopted_only else select(table)
     return [
         (int(row.relid), int(row.dbid), home.located(str(row.location)))
-        for row in connection.execute(select(table))
+        for row in connection.execute(query)
     ]
 
 

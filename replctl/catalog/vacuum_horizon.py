@@ -92,8 +92,8 @@ class DroppedTable:
     is_own: bool
 
 
-def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
-    """Return the oldest position that the slots of a database (None for all databases) retain;
+def oldest_slot_lsn(connection: Connection, databases: Collection[int] | None = None) -> int:
+    """Return the oldest position that the slots of some databases (None for all databases) retain;
     without slots, the end of the log.  Slots of standbys count for each database, because standbys
     follow all databases.
     """
@@ -101,8 +101,9 @@ def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> 
     query = select(func.min(slots.c.restart_lsn)).where(
         slots.c.invalidation_reason.is_(None), slots.c.restart_lsn != INVALID_LSN
     )
-    if database_oid is not None:
-        query = query.where(or_(slots.c.datoid == database_oid, slots.c.slot_type == "physical"))
+    if databases is not None:
+        is_wanted = slots.c.datoid.in_(sorted(databases))
+        query = query.where(or_(is_wanted, slots.c.slot_type == "physical"))
     oldest = connection.execute(query).scalar_one()
     end = insert_lsn(connection)
     return end if oldest is None else min(int(oldest), end)

@@ -15,13 +15,14 @@ name them, so that after a crash the next VACUUM continues.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.intent import list_intents, oldest_intent
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
+from replctl.catalog.pg_database import database_exists
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
@@ -40,6 +41,7 @@ from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.leftovers import removing_leftovers
+from replctl.lake.location import adopters_of
 from replctl.lake.recovery import recover
 from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.table_folder import TableFolder
@@ -95,30 +97,73 @@ def vacuum_table(
         with session.read() as catalog:
             rewrite_schemas(session, load_relations(catalog, [oid]).values())
     with ExitStack() as stack:
-        _lock(session, oid, stack, waits=waits)
+        users = _lock_users(session, oid, stack, waits=waits)
         with session.read() as catalog:
             relation = get_relation(catalog, oid)
         if relation is None or not _is_ours(relation.storage):
             return None
-        recover(session, [oid])
-        enter_foreign_versions(session, [relation.oid])
+        _settle(session, users)
         assert relation.storage is not None
         location = relation.storage.location
         if is_full:
             versions = {oid: latest_version(location)}
             with removing_leftovers(session, {oid: relation}, versions):
                 _compact(session, relation, location)
-        horizon = _horizon(session)
+            _settle(session, users)
+        horizon = _horizon(session, set(users.values()))
         with session.read() as catalog:
-            version = _oldest_version(catalog, oid, horizon)
+            version = _oldest_version(catalog, oid, users, horizon)
         if version is None or version < 0:
             return Vacuumed(None)
         return _clean(session, relation.storage, version, horizon)
 
 
-def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
-    """Lock a table, and prevent backups from copying files.  While this waits for a backup, other
-    sessions can write the table.
+def _lock_users(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> dict[int, int]:
+    """Lock a relation, and the relations of other databases that have adopted its Delta table.
+    Return all of them: a dict from OID to database.
+
+    Raises:
+        LockNotAvailable: see `vacuum_table`.
+    """
+    users = _users(session, oid)
+    while True:
+        with ExitStack() as taken:
+            _lock(session, sorted(users), taken, waits=waits)
+            current = _users(session, oid)  # others may have adopted the table in the meantime
+            if current == users:
+                stack.push(taken.pop_all())
+                return users
+        users = current
+
+
+def _users(session: Session, oid: int) -> dict[int, int]:
+    with session.read() as catalog:
+        relation = get_relation(catalog, oid)
+        users = {oid: session.database_oid}
+        if relation is not None and _is_ours(relation.storage):
+            assert relation.storage is not None
+            users |= adopters_of(catalog, oid, relation.storage.location)
+    return users
+
+
+def _settle(session: Session, users: Mapping[int, int]) -> None:
+    """End the transactions of dead processes in relations, and enter foreign versions.
+
+    Args:
+        users: a dict from OID to database.
+    """
+    with session.read() as catalog:
+        databases = [oid for oid in sorted(set(users.values())) if database_exists(catalog, oid)]
+    for database_oid in databases:
+        there = session.in_database(database_oid)
+        oids = [oid for oid, database in users.items() if database == database_oid]
+        recover(there, oids)
+        enter_foreign_versions(there, oids)
+
+
+def _lock(session: Session, oids: Sequence[int], stack: ExitStack, *, waits: bool) -> None:
+    """Lock relations, and prevent backups from copying files.  While this waits for a backup, other
+    sessions can write the relations.
 
     Raises:
         LockNotAvailable: see `vacuum_table`.
@@ -128,14 +173,15 @@ def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
         with cluster.lock(_NO_BACKUP):
             pass
         with ExitStack() as taken:
-            lock_relations(session, [oid], taken)
+            lock_relations(session, oids, taken)
             try:
                 taken.enter_context(cluster.lock(_NO_BACKUP, timeout=0))
             except LockNotAvailable:  # a backup started in the meantime
                 continue
             stack.push(taken.pop_all())
             return
-    stack.enter_context(cluster.lock(f"relation-{oid}", timeout=0))
+    for oid in oids:
+        stack.enter_context(cluster.lock(f"relation-{oid}", timeout=0))
     stack.enter_context(cluster.lock(_NO_BACKUP, timeout=0))
 
 
@@ -217,22 +263,35 @@ def _delete(folder: TableFolder, paths: Collection[str], point: str) -> None:
 # Needed versions
 
 
-def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
-    """Return the horizon of the session's database, or of all databases."""
+def _horizon(session: Session, databases: Collection[int] | None = None) -> Horizon:
+    """Return the horizon of some databases (OIDs), or of all databases."""
     retention = int(session.setting("replctl.vacuum_retention"))
-    database_oid = None if is_for_cluster else session.database_oid
     with session.read() as catalog:
-        slots = oldest_slot_lsn(catalog.connection, database_oid)
+        slots = oldest_slot_lsn(catalog.connection, databases)
         copies = [copy.lsn for copy in unfinished_copies(catalog)]
         now = time.time_ns() // 1000
         before = now - retention * 1_000_000
         return Horizon.of(catalog.connection, min([slots, *copies]), before, now)
 
 
-def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
-    """Return the oldest version of a table that is still needed; None if it is unknown, or if there
-    is none.
+def _oldest_version(
+    catalog: Catalog, oid: int, users: Collection[int], horizon: Horizon
+) -> int | None:
+    """Return the oldest version of a relation's table that is still needed; None if it is unknown,
+    or if there is none.
+
+    Args:
+        users: the relations of all databases that use the table.
     """
+    wanted = {*users}
+    if len(users) > 1:
+        wanted -= {table.relid for table in dropped_tables(catalog.connection, horizon)} - {oid}
+    versions = [_oldest_version_of(catalog, user, horizon) for user in wanted]
+    known = [version for version in versions if version is not None]
+    return min(known) if len(known) == len(versions) else None
+
+
+def _oldest_version_of(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
     versions = [oldest_needed_version(catalog, oid, horizon)]
     versions += [
         intent.version for intent in list_intents(catalog.connection) if intent.relid == oid
@@ -257,7 +316,7 @@ def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
 
 def vacuum_cluster(session: Session) -> None:
     """Remove dropped tables, and the unneeded parts of the catalog's history and the log."""
-    horizon = _horizon(session, is_for_cluster=True)
+    horizon = _horizon(session)
     with session.read() as catalog:
         dropped = dropped_tables(catalog.connection, horizon)
     with session.cluster.lock(_NO_BACKUP):  # a backup may be copying these files
@@ -274,7 +333,9 @@ def _remove(session: Session, table: DroppedTable) -> None:
     records.
     """
     with session.cluster.lock(f"relation-{table.relid}"):
-        if table.is_own:
+        with session.read() as catalog:
+            adopters = adopters_of(catalog, table.relid, table.location)
+        if table.is_own and not adopters:
             _remove_files(session, table.location)
         with session.cluster.begin(write=True) as connection:
             forget_tables(connection, [table.relid])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.storage import stored_relations
+from replctl.catalog.storage import storage_locations, stored_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DuplicateObject,
@@ -73,6 +73,21 @@ def check_location(catalog: Catalog, location: str) -> None:
     for parent in parents:
         if _has_log(parent):
             raise _inside(location, f'of the Delta table at "{parent.location}"')
+
+
+def adopters_of(catalog: Catalog, relid: int, location: str) -> dict[int, int]:
+    """Return the other relations that have adopted the Delta table of a relation, also dropped
+    ones: a dict from OID to database.
+    """
+    adopted = storage_locations(catalog.connection, adopted_only=True)
+    if not adopted:
+        return {}
+    place = TableFolder.of(location).canonical()
+    return {
+        oid: database_oid
+        for oid, database_oid, other in adopted
+        if oid != relid and TableFolder.of(other).canonical() == place
+    }
 
 
 def _has_log(folder: TableFolder) -> bool:

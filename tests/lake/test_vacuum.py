@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -363,6 +364,92 @@ def test_adopted_tables_are_left_to_their_owner(session: Session) -> None:
     with session.cluster.begin(write=True) as connection:
         connection.exec_driver_sql("update storage_table set is_adopted = 1")
     before = lake.files()
+    lake.run("vacuum")
+    assert lake.files() == before
+
+
+@pytest.fixture
+def adopter(lake: Lake, tmp_path: Path) -> Session:
+    """Move table t to a LOCATION.  Return a session in another database that has adopted it."""
+    lake.run("create database other")
+    place = tmp_path / "shared"
+    shutil.move(lake.location, place)
+    lake.location = str(place)
+    _set_storage(lake.session, f"has_location = 1, location = '{place}'")
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    other = Session.connect(lake.session.cluster, "other", "postgres")
+    adopt = f"create table u (primary key (id) not enforced) using delta location '{link}'"
+    assert answer_of(other, adopt) == ("CREATE TABLE",)
+    return other
+
+
+def _adopted_oid(adopter: Session) -> int:
+    with adopter.read() as catalog:
+        oid = adopter.environment(catalog).relation_oid(None, "u")
+    assert oid is not None
+    return oid
+
+
+def test_slots_of_databases_that_have_adopted_the_table_count(lake: Lake, adopter: Session) -> None:
+    lake.update(2)
+    lake.run("vacuum t")  # nobody has noticed the new versions in the other database
+    assert [lake.reads(version) for version in range(3)] == [False] * 2 + [True]
+    answer_of(adopter, "select pg_create_logical_replication_slot('s', 'pgoutput')")
+    lake.update(2)
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(5)] == [False] * 2 + [True] * 3
+    answer_of(adopter, "drop table u")
+    lake.run("vacuum t")  # the slot still needs the dropped table
+    assert lake.reads(2)
+    answer_of(adopter, "select pg_replication_slot_advance('s', pg_current_wal_lsn())")
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(5)] == [False] * 4 + [True]
+
+
+def test_writers_in_databases_that_have_adopted_the_table_count(
+    lake: Lake, adopter: Session
+) -> None:
+    lake.update(2)
+    cluster, oid = lake.session.cluster, _adopted_oid(adopter)
+    with cluster.lock(f"relation-{oid}"):
+        session = Session.connect(cluster, "postgres", "postgres")
+        assert answer_of(session, "vacuum (skip_locked) t")[-2:] == (
+            'WARNING 55P03: skipping vacuum of "t" --- lock not available',
+            "VACUUM",
+        )
+    with cluster.begin(write=True) as connection:
+        xid = begin_transaction(connection, adopter.database_oid, cluster.backend)
+        insert_intent(connection, xid, Intent(oid, 1, False))
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(3)] == [False] + [True] * 2
+    with cluster.begin(write=True) as connection:
+        abort_transaction(connection, xid)
+    with cluster.write(adopter.database_oid) as catalog:
+        insert_apply_batch(catalog, ApplyBatch(1, 0, 1, 99, ({oid: WriteStep(1, 1)},)))
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(3)] == [False] + [True] * 2
+
+
+def test_blocks_that_change_the_adopted_relation_are_waited_for(
+    lake: Lake, adopter: Session
+) -> None:
+    lake.update(1)
+    answer_of(adopter, "begin")
+    assert answer_of(adopter, "alter table u replica identity full") == ("ALTER TABLE",)
+    other = Session.connect(lake.session.cluster, "postgres", "postgres")
+    answer_of(other, "set lock_timeout = '1ms'")
+    assert answer_of(other, "vacuum t") == ("ERROR 55P03: canceling statement due to lock timeout",)
+    answer_of(adopter, "rollback")
+
+
+def test_a_dropped_table_leaves_the_files_that_another_database_has_adopted(
+    lake: Lake, adopter: Session
+) -> None:
+    """Then base/ is a link to a directory outside the cluster."""
+    _set_storage(lake.session, f"has_location = 0 where relid = {lake.oid}")
+    before = lake.files()
+    lake.run("drop table t")
     lake.run("vacuum")
     assert lake.files() == before
 
