@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog import schema, schema_table
-from replctl.catalog.acl import Privilege, decode_acl, encode_acl, with_owner
-from replctl.catalog.aclchk import owner_of, privileges_of
+from replctl.catalog import schema
+from replctl.catalog.acl import Privilege
+from replctl.catalog.aclchk import owner_of
 from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.heap import update_column, update_constraint, update_relation
 from replctl.catalog.pg_class import Relation, find_relation_oid
@@ -18,9 +18,7 @@ from replctl.catalog.pg_database import find_database
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import find_schema, rename_schema
 from replctl.catalog.pg_publication import (
-    Publication,
     find_publication,
-    published_schemas,
     update_publication,
 )
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
@@ -28,7 +26,7 @@ from replctl.catalog.pg_subscription import find_subscription, update_subscripti
 from replctl.catalog.pg_type import find_type, type_name, type_oid, type_schema_oid
 from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind, RelPersistence
 from replctl.catalog.worker import client_name, rename_walsender
-from replctl.commands.alter_table import change_owner, check_new_owner, give_relation
+from replctl.commands.alter_table import change_owner, give_relation
 from replctl.commands.column_definition import check_column_name
 from replctl.commands.composite import check_not_composite
 from replctl.commands.create_schema import check_schema_name
@@ -47,10 +45,10 @@ from replctl.commands.find_object import (
 )
 from replctl.commands.find_relation import check_kind, find_relation
 from replctl.commands.function import move_function, rename_function
+from replctl.commands.object_owner import check_given, give_object
 from replctl.commands.policy import rename_policy
 from replctl.commands.role import rename_role, role_oid
 from replctl.commands.subscription_permission import (
-    check_password_requirement,
     check_subscription_owner,
 )
 from replctl.commands.type import check_type_owner
@@ -307,104 +305,67 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
     match kind:
         case "schema":
             oid = find_schema_oid(ddl, name[-1])
-            _check_given(ddl, "pg_namespace", oid, "schema", name[-1], owner)
-            if not ddl.privileges.is_superuser:
-                ddl.privileges.check_database(ddl.session.database_name, Privilege.CREATE)
-            _give(ddl, "pg_namespace", oid, owner)
+            _give(ddl, "pg_namespace", oid, kind, name[-1], owner)
         case "database":
-            oid = find_database_oid(ddl, name[-1])
-            _check_given(ddl, "pg_database", oid, "database", name[-1], owner)
-            if not ddl.privileges.is_superuser and not ddl.privileges.role.may_create_databases:
-                raise InsufficientPrivilege("permission denied to change owner of database")
-            _give(ddl, "pg_database", oid, owner)
+            _give_database(ddl, name[-1], owner)
         case "publication":
             publication = publication_of_name(ddl, name[-1])
-            _give_publication(ddl, publication, owner)
+            _give(ddl, "pg_publication", publication.oid, kind, publication.name, owner)
         case "subscription":
             subscription = subscription_of_name(ddl, name[-1])
-            if owner != subscription.owner:
-                privileges = ddl.privileges
-                check_subscription_owner(privileges, subscription)
-                check_password_requirement(privileges, subscription)
-                check_new_owner(ddl, owner)
-                if not privileges.is_superuser:
-                    privileges.check_database(ddl.session.database_name, Privilege.CREATE)
-            update_subscription(catalog, replace(subscription, owner=owner))
+            _give(ddl, "pg_subscription", subscription.oid, kind, subscription.name, owner)
         case "type" | "domain":
             oid = type_oid(_user_type(ddl, kind, name).name)
-            _check_given(ddl, "pg_type", oid, "type", name[-1], owner)
             composite = composite_of_type(catalog, type_name(oid))
-            if composite is not None:
-                give_relation(ddl, composite, owner)
+            if composite is None:
+                _give(ddl, "pg_type", oid, "type", name[-1], owner)
             else:
-                _give(ddl, "pg_type", oid, owner)
+                _check_giver(ddl, "pg_type", oid, "type", name[-1], owner)
+                give_relation(ddl, composite, owner)
         case "function" | "routine" | "procedure":
             oid = find_function(ddl, name, statement.arguments, kind).oid
-            _check_given(ddl, "pg_proc", oid, kind, name[-1], owner)
+            _check_giver(ddl, "pg_proc", oid, kind, name[-1], owner)
             check_not_builtin(oid, "functions")
-            _give(ddl, "pg_proc", oid, owner)
+            give_object(ddl, "pg_proc", oid, owner)
         case "operator":
             oid = find_operator(ddl, name, statement.arguments or ()).oid
-            _check_given(ddl, "pg_operator", oid, "operator", name[-1], owner)
+            _check_giver(ddl, "pg_operator", oid, kind, name[-1], owner)
             check_not_builtin(oid, "operators")
-            catalog.update(schema.pg_operator, schema.pg_operator.c.oid == oid, oprowner=owner)
+            give_object(ddl, "pg_operator", oid, owner)
         case _:
             raise FeatureNotSupported(f"ALTER {kind.upper()} ... OWNER TO is not supported")
     return f"ALTER {kind.upper()}"
 
 
-def _check_given(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owner: int) -> None:
-    """Check that the current role may give an object to another role.
+def _give(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owner: int) -> None:
+    _check_giver(ddl, class_name, oid, word, name, owner)
+    give_object(ddl, class_name, oid, owner)
+
+
+def _check_giver(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owner: int) -> None:
+    """Check that the current role may give an object to another role.  Each role may give it to its
+    owner, which changes nothing.
 
     Raises:
         InsufficientPrivilege: the current role does not own the object, or may not give it to that
             role.
     """
-    ddl.privileges.check_owner(owner_of(ddl.catalog, class_name, oid), word, name)
-    check_new_owner(ddl, owner)
+    old = owner_of(ddl.catalog, class_name, oid)
+    if owner != old:
+        ddl.privileges.check_owner(old, word, name)
+        check_given(ddl, class_name, oid, owner)
 
 
-#: The columns for the owner and the access list in each catalog.
-_OWNED = {
-    "pg_namespace": ("nspowner", "nspacl"),
-    "pg_database": ("datdba", "datacl"),
-    "pg_type": ("typowner", "typacl"),
-    "pg_proc": ("proowner", "proacl"),
-}
-
-
-def _give(ddl: Ddl, class_name: str, oid: int, owner: int) -> None:
-    """Change the owner of an object, and the owner in its access list."""
-    table = schema_table.metadata.tables[class_name]
-    owner_column, acl_column = _OWNED[class_name]
-    row = ddl.catalog.first(table, table.c.oid == oid)
-    assert row is not None
-    changes: dict[str, object] = {owner_column: owner}
-    acl = decode_acl(getattr(row, acl_column))
-    if acl is not None:
-        changed = with_owner(acl, int(getattr(row, owner_column)), owner)
-        changes |= {acl_column: encode_acl(changed)}
-    ddl.catalog.update(table, table.c.oid == oid, **changes)
-
-
-def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:
-    """Change the owner of a publication (AlterPublicationOwner_internal)."""
-    if owner == publication.owner:
-        return
-    if not ddl.privileges.is_superuser:
-        ddl.privileges.check_owner(publication.owner, "publication", publication.name)
-        check_new_owner(ddl, owner)
-        taker = privileges_of(ddl.environment.catalog, owner)
-        taker.check_database(ddl.session.database_name, Privilege.CREATE)
-        what = "FOR ALL TABLES" if publication.all_tables else ""
-        if published_schemas(ddl.catalog, publication.oid):
-            what = "FOR TABLES IN SCHEMA"
-        if what and not taker.is_superuser:
-            raise InsufficientPrivilege(
-                f'permission denied to change owner of publication "{publication.name}"',
-                hint=f"The owner of a {what} publication must be a superuser.",
-            )
-    update_publication(ddl.catalog, replace(publication, owner=owner))
+def _give_database(ddl: Ddl, name: str, owner: int) -> None:
+    oid, privileges = find_database_oid(ddl, name), ddl.privileges
+    _check_giver(ddl, "pg_database", oid, "database", name, owner)
+    if (
+        owner != owner_of(ddl.catalog, "pg_database", oid)
+        and not privileges.is_superuser
+        and not privileges.role.may_create_databases
+    ):
+        raise InsufficientPrivilege("permission denied to change owner of database")
+    give_object(ddl, "pg_database", oid, owner)
 
 
 def _check_renamed(ddl: Ddl, relation: Relation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog import schema_table
-from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, with_owner, without_role
+from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, without_role
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import Role, delete_membership
 from replctl.catalog.pg_class import get_relation
@@ -16,6 +16,7 @@ from replctl.commands.alter_table import give_relation
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import drop_objects
 from replctl.commands.object_address import Object, relation_object
+from replctl.commands.object_owner import check_given, give_object
 from replctl.commands.role import named_role
 from replctl.commands.role_dependency import RoleDependency, role_dependencies
 from replctl.errors import DependentObjectsStillExist, InsufficientPrivilege
@@ -25,11 +26,6 @@ from replctl.session import Session
 _ACL_COLUMNS = {
     "pg_namespace": "nspacl", "pg_class": "relacl", "pg_attribute": "attacl",
     "pg_type": "typacl", "pg_proc": "proacl", "pg_database": "datacl",
-}  # fmt: skip
-_OWNER_COLUMNS = {
-    "pg_namespace": "nspowner", "pg_type": "typowner", "pg_proc": "proowner",
-    "pg_operator": "oprowner", "pg_collation": "collowner", "pg_publication": "pubowner",
-    "pg_database": "datdba", "pg_subscription": "subowner",
 }  # fmt: skip
 
 
@@ -47,7 +43,8 @@ def reassign_owned(session: Session, statement: ast.ReassignOwned) -> str:
     """Give the objects of roles in this database, and the databases of the roles, to another role.
 
     Raises:
-        InsufficientPrivilege: the current role does not have the privileges of a role.
+        InsufficientPrivilege: the current role does not have the privileges of a role, or may not
+            give one of the objects to the new owner.
     """
     return carry_out(session, lambda ddl: _reassign_owned(ddl, statement))
 
@@ -155,22 +152,17 @@ def _reassign_owned(ddl: Ddl, statement: ast.ReassignOwned) -> str:
 
 
 def _give(ddl: Ddl, item: RoleDependency, old: int, new: int) -> None:
+    """Give an object to a role.  As in PostgreSQL, relations and types need no further rights."""
+    if old == new:
+        return
     if item.class_name == "pg_class":
         relation = get_relation(ddl.catalog, item.oid)
         if relation is not None and relation.owner == old:  # a part moves with its table
             give_relation(ddl, relation, new)
         return
-    table = schema_table.metadata.tables[item.class_name]
-    row = ddl.catalog.first(table, table.c.oid == item.oid)
-    assert row is not None
-    values: dict[str, object] = {_OWNER_COLUMNS[item.class_name]: new}
-    column = _ACL_COLUMNS.get(item.class_name)
-    acl = None if column is None else decode_acl(row._mapping[column])
-    if column is not None and acl is not None:
-        values[column] = encode_acl(with_owner(acl, old, new))
-    ddl.catalog.update(table, table.c.oid == item.oid, **values)
-    if item.class_name == "pg_type":
-        ddl.catalog.update(table, table.c.typelem == item.oid, typowner=new)
+    if item.class_name != "pg_type":
+        check_given(ddl, item.class_name, item.oid, new)
+    give_object(ddl, item.class_name, item.oid, new)
 
 
 def _check(ddl: Ddl, role: Role, what: str, may: str) -> None:
