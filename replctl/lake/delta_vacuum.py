@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from uuid import uuid4
 
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
@@ -24,6 +25,7 @@ from replctl.catalog.intent import list_intents, oldest_intent
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.pg_database import database_exists
 from replctl.catalog.pg_subscription import unfinished_copies
+from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.vacuum_horizon import (
@@ -38,7 +40,7 @@ from replctl.catalog.vacuum_horizon import (
 from replctl.errors import IoError, LockNotAvailable
 from replctl.injection_point import injection_point
 from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded_log
-from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_log import commits_after, latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import adopters_of
@@ -52,7 +54,7 @@ from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
-from replctl.spark import OPTIMIZED_FILE_SIZE
+from replctl.spark import OPTIMIZED_FILE_SIZE, CommitNote
 
 #: Files that no log names are removed only after this number of seconds: Delta's default of
 #: deletedFileRetentionDuration.
@@ -205,25 +207,40 @@ def _compact(session: Session, relation: Relation, location: str) -> None:
     is_there = all(column.since_version is not None for column in stored)
     key = [column.name for column in stored] if is_there else []
     if MAPPING_MODE in table_state(location).properties:
-        _commit_unmarked(session, relation, lambda: spark.jobs.purge(session.engine(), location))
+        _commit_unmarked(
+            session,
+            relation,
+            lambda token: spark.jobs.purge(session.engine(), location, CommitNote(token)),
+        )
     _commit_unmarked(
-        session, relation, lambda: spark.jobs.optimize(session.engine(), location, key)
+        session,
+        relation,
+        lambda token: spark.jobs.optimize(session.engine(), location, key, CommitNote(token)),
     )
 
 
-def _commit_unmarked(session: Session, relation: Relation, run: Callable[[], None]) -> None:
+def _commit_unmarked(session: Session, relation: Relation, run: Callable[[str], None]) -> None:
     """Run a job that commits to a table without replctl's mark.  The commit does not count as one
-    of another writer."""
+    of another writer if it is certain that the job made it, and that it is the only one.
+
+    Args:
+        run: runs the job.  Its commit has the given text as `userMetadata`.
+    """
     assert relation.storage is not None
-    location = relation.storage.location
-    before = latest_version(location)
-    run()
+    enter_foreign_versions(session, [relation.oid])
     with session.read() as catalog:
         current = get_relation(catalog, relation.oid)
-    is_known = current is not None and current.storage is not None and current.storage.has_foreign
+        before = last_logged_version(catalog.connection, relation.oid)
+    token = uuid4().hex
+    run(token)
     enter_foreign_versions(session, [relation.oid])
-    if not is_known and before is not None and latest_version(location) == before + 1:
-        with session.cluster.begin(write=True) as connection:
+    if current is None or current.storage is None or current.storage.has_foreign or before is None:
+        return
+    commits = list(commits_after(relation.storage.location, before))
+    if [(commit.user_metadata, commit.changes_data) for commit in commits] != [(token, False)]:
+        return
+    with session.cluster.begin(write=True) as connection:  # nobody else enters versions meanwhile
+        if last_logged_version(connection, relation.oid) == commits[0].version:
             forget_foreign_commit(connection, relation.oid)
 
 

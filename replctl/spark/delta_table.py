@@ -167,9 +167,10 @@ def widen_column(engine: Engine, location: str, name: str, type_: str, note: Com
         engine.run(f"ALTER TABLE {table_name(location)} ALTER COLUMN {column} TYPE {type_}")
 
 
-def purge(engine: Engine, location: str) -> None:
+def purge(engine: Engine, location: str, note: CommitNote) -> None:
     """Rewrite the files that contain deleted rows, or values of dropped columns."""
-    engine.run(f"REORG TABLE {table_name(location)} APPLY (PURGE)")
+    with noted(engine, note):
+        engine.run(f"REORG TABLE {table_name(location)} APPLY (PURGE)")
 
 
 def scan(source: TableSource, *, with_row_id: bool = False) -> str:
@@ -335,7 +336,7 @@ def restore(engine: Engine, location: str, version: int, note: CommitNote) -> No
         engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
 
 
-def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
+def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote) -> None:
     """Combine many small files into few large ones; no row changes.
 
     Args:
@@ -343,7 +344,8 @@ def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
             then affect only few files.
     """
     clustered = f" ZORDER BY ({', '.join(map(quote_name, key))})" if key else ""
-    engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
+    with noted(engine, note):
+        engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
 
 
 @contextmanager

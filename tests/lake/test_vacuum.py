@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from fix_lake import Lake
+from fix_lake import Lake, log_file
 from golden_script import answer_of
 from patience import PATIENCE
 from pyarrow import parquet
@@ -25,6 +25,7 @@ from replctl.catalog.apply_batch import ApplyBatch, delete_apply_batch, insert_a
 from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_intent
+from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_wal import entries_between
 from replctl.catalog.transaction import abort_transaction, begin_transaction
@@ -32,6 +33,7 @@ from replctl.injection_point import POINTS
 from replctl.lake.delta_actions import _decoded
 from replctl.lake.delta_files import unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version, schema_at
+from replctl.lake.delta_vacuum import _commit_unmarked
 from replctl.session import Session
 
 
@@ -461,6 +463,55 @@ def test_a_table_that_is_written_is_waited_for_or_skipped(lake: Lake) -> None:
             'WARNING 55P03: skipping vacuum of "t" --- lock not available',
             "VACUUM",
         )
+
+
+@pytest.mark.parametrize(
+    ("writers", "has_foreign"),
+    [
+        (["replctl"], False),
+        ([], False),
+        (["other"], True),  # replctl had nothing to do
+        (["other", "replctl"], True),
+        (["replctl", "other"], True),
+        (["compaction"], True),
+    ],
+)
+def test_its_own_compaction_is_not_foreign(
+    lake: Lake, writers: list[str], has_foreign: bool
+) -> None:
+    _set_storage(lake.session, "has_foreign = 0")
+    with lake.session.read() as catalog:
+        relation = get_relation(catalog, lake.oid)
+    assert relation is not None
+
+    def write(token: str) -> None:
+        for writer in writers:
+            lake.write({"id": [1]}, predicate="id = 1", mode="overwrite")
+            table = DeltaTable(lake.location)
+            text = {"replctl": token, "compaction": "x"}.get(writer)
+            if text is not None:
+                _replace_by_compaction(lake.location, table.version(), text)
+
+    _commit_unmarked(lake.session, relation, write)
+    with lake.session.read() as catalog:
+        found = get_relation(catalog, lake.oid)
+    assert found is not None
+    assert found.storage is not None
+    assert found.storage.has_foreign is has_foreign
+
+
+def _replace_by_compaction(location: str, version: int, text: str) -> None:
+    """Let a commit change no rows, and give it a text as `userMetadata`."""
+    path = log_file(Path(location), version)
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    actions = [action for action in actions if "cdc" not in action]
+    for action in actions:
+        for name, body in action.items():
+            if name in ("add", "remove"):
+                body["dataChange"] = False
+            if name == "commitInfo":
+                body["userMetadata"] = text
+    path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
 def test_names_of_deletion_vectors() -> None:
