@@ -6,10 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import Relation
 from replctl.expr import nodes
 from replctl.expr.deparse import (
     DeparseContext,
@@ -18,6 +16,15 @@ from replctl.expr.deparse import (
     deparse_output,
     deparse_sort_key,
     deparse_window,
+)
+from replctl.query.source_names import (
+    MERGED,
+    Source,
+    all_sources,
+    leaves,
+    reads_merged,
+    with_sources,
+    without_levels,
 )
 from replctl.query.tree import (
     FromCte,
@@ -29,17 +36,10 @@ from replctl.query.tree import (
     Output,
     Query,
     SetOperation,
-    transform,
 )
 from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
-
-#: The nodes of FROM that have a varno.
-_ITEMS = FromTable | FromSubquery | FromFunction | FromCte
-
-#: The varno of columns of JOIN ... USING that are columns of neither side.
-_MERGED = -1
 
 _INDENT = 8  # PRETTYINDENT_STD
 _JOIN_INDENT = 4  # PRETTYINDENT_JOIN
@@ -50,23 +50,21 @@ _JOINS = {"inner": " JOIN ", "left": " LEFT JOIN ", "right": " RIGHT JOIN ", "fu
 
 
 @dataclass(frozen=True)
-class _Source:
-    """The name of an item of FROM, and the names of its columns by attnum, for references."""
-
-    name: str
-    columns: dict[int, str]
-
-
-@dataclass(frozen=True)
 class _Level:
     """A query's items of FROM, by varno; `parent` is the level of the surrounding query."""
 
-    sources: dict[int, _Source]
+    sources: dict[int, Source]
     parent: _Level | None = None
 
     def names(self) -> set[str]:
         above = set() if self.parent is None else self.parent.names()
         return above | {source.name for source in self.sources.values() if source.name}
+
+    def merged_names(self) -> set[str]:
+        """Return the names of merged columns of this level and of outer levels."""
+        above = set() if self.parent is None else self.parent.merged_names()
+        own = self.sources.get(MERGED)
+        return above if own is None else above | {*own.columns.values()}
 
     def up(self, levels: int) -> _Level:
         level = self
@@ -162,7 +160,7 @@ class _QueryPrinter:
         assert self._level is not None
         source = self._level.up(var.levels_up).sources[var.varno]
         name = "*" if var.attnum == 0 else _column_name(source, var.attnum)
-        if (self._is_qualified and var.varno != _MERGED) or var.attnum == 0:
+        if (self._is_qualified and var.varno != MERGED) or var.attnum == 0:
             return f"{quote_identifier(source.name)}.{name}"
         return name
 
@@ -192,10 +190,11 @@ class _QueryPrinter:
             names_matter: the names of the columns are visible outside of the query.
         """
         parent = self._level
-        sources = _sources(query, parent)
-        query, sources[_MERGED] = _with_merged_columns(query)
+        outer_names = set() if parent is None else parent.names()
+        reserved = parent.merged_names() if parent is not None and reads_merged(query) else ()
+        query, sources = with_sources(query, outer_names, reserved)
         self._level = _Level(sources, parent)
-        items = [*_leaves(query.from_)]
+        items = leaves(query.from_)
         is_alone = len(items) == 1 and not any(isinstance(item, Join) for item in query.from_)
         self._is_qualified = parent is not None or not is_alone
         start = self._indent
@@ -209,23 +208,16 @@ class _QueryPrinter:
 
     def only_output(self, query: Query) -> str:
         """Return the only output column of a query as SQL."""
-        self._level = _Level(_sources(query, None))
+        self._level = _Level(with_sources(query)[1])
         self._expr(query.outputs[0].expr)
         return self.text
 
     def part(self, query: Query, expr: nodes.Expr) -> str:
         """Return an expression of a query, or of one of its subqueries, as SQL."""
-        sources: dict[int, _Source] = {}
-
-        def note(item: Any) -> None:
-            if isinstance(item, _ITEMS):
-                sources[item.varno] = _Source(_own_name(item), _columns(item))
-
-        transform(query, note)
-        self._level = _Level(sources)
+        self._level = _Level(all_sources(query))
         self._is_qualified = True
         # One list also serves the columns of outer queries, because varnos are unique here.
-        self._expr(nodes.transform(expr, _without_levels))
+        self._expr(nodes.transform(expr, without_levels))
         return self.text
 
     def _ctes(self, query: Query) -> None:
@@ -388,27 +380,24 @@ class _QueryPrinter:
         assert self._level is not None
         source = self._level.sources[item.varno]
         shown = f" {quote_identifier(source.name)}"
+        listed = _column_list(list(source.columns.values())) if source.lists_columns else ""
         match item:
             case FromTable():
                 name = self._environment.relation_name(item.relation.oid) or ""
                 self._put(f"{'' if item.inherit else 'ONLY '}{name}")
                 has_alias = item.alias is not None or source.name != item.relation.name
-                renamed = item.alias is not None and item.alias.columns
-                self._put(shown if has_alias else "")
-                self._put(_column_list(list(source.columns.values())) if renamed else "")
+                self._put(f"{shown}{listed}" if has_alias or listed else "")
             case FromSubquery():
                 lateral = "LATERAL " if item.is_lateral else ""
                 text = self._nested(item.query, self._indent, self._level)
-                self._put(f"{lateral}({text}){shown}")
-                renamed = item.alias is not None and item.alias.columns
-                self._put(_column_list(list(source.columns.values())) if renamed else "")
+                self._put(f"{lateral}({text}){shown}{listed}")
             case FromFunction():
                 ordinality = " WITH ORDINALITY" if item.with_ordinality else ""
-                self._put(deparse(item.function, self._context) + ordinality + shown)
-                self._put(_column_list(list(source.columns.values())))
+                self._put(deparse(item.function, self._context) + ordinality + shown + listed)
             case FromCte():
                 self._put(quote_identifier(item.name))
-                self._put(shown if item.alias is not None or source.name != item.name else "")
+                has_alias = item.alias is not None or source.name != item.name
+                self._put(f"{shown}{listed}" if has_alias or listed else "")
 
     def _join(self, join: Join) -> None:
         self._put("" if self._is_pretty else "(")
@@ -431,63 +420,6 @@ class _QueryPrinter:
         self._put("" if self._is_pretty else ")")
 
 
-def _with_merged_columns(query: Query) -> tuple[Query, _Source]:
-    """Return a query in which Vars stand for the merged columns of its joins, and their names.
-    PostgreSQL prints such a column as its name alone.
-    """
-    merged = [column for item in query.from_ for column in _merged_columns(item)]
-    numbers = {expr: number for number, (_, expr) in enumerate(merged, start=1)}
-    names = {number: name for number, (name, _) in enumerate(merged, start=1)}
-    if not numbers:
-        return query, _Source("", names)
-
-    def replaced(node: Any) -> Any:
-        if isinstance(node, Join):
-            return replace(
-                node,
-                left=transform(node.left, replaced),
-                right=transform(node.right, replaced),
-                on=node.on if node.using else transform(node.on, replaced),
-            )
-        if not isinstance(node, _COMPUTED):
-            return None
-        number = numbers.get(nodes.transform(node, _without_levels))
-        if number is None:
-            return None
-        inner = next(part for part in nodes.walk(node) if isinstance(part, nodes.Var))
-        return nodes.Var(
-            number,
-            node.type,
-            nodes.typmod(node),
-            nodes.collation(node),
-            _MERGED,
-            inner.levels_up,
-        )
-
-    return transform(query, replaced), _Source("", names)
-
-
-#: The nodes that merge columns: casts and COALESCE.
-_COMPUTED = (
-    nodes.FuncExpr
-    | nodes.RelabelType
-    | nodes.CoerceViaIO
-    | nodes.ArrayCoerceExpr
-    | nodes.CoerceToDomain
-    | nodes.CoalesceExpr
-)
-
-
-def _merged_columns(item: FromNode) -> tuple[tuple[str, nodes.Expr], ...]:
-    if not isinstance(item, Join):
-        return ()
-    return (*_merged_columns(item.left), *_merged_columns(item.right), *item.merged)
-
-
-def _without_levels(node: nodes.Node) -> nodes.Node | None:
-    return replace(node, levels_up=0) if isinstance(node, nodes.Var) and node.levels_up else None
-
-
 def _plain_operation(query: Query) -> SetOperation | None:
     """Return the set operation of a query that has no WITH, ORDER BY, LIMIT or OFFSET; None for
     other queries.  If such a query is an operand of another set operation, PostgreSQL does not
@@ -501,61 +433,7 @@ def _column_list(names: Sequence[str]) -> str:
     return f"({', '.join(map(quote_identifier, names))})" if names else ""
 
 
-def _column_name(source: _Source, attnum: int) -> str:
+def _column_name(source: Source, attnum: int) -> str:
     if attnum < 0:
         return next(name for name, (number, _) in system_columns().items() if number == attnum)
     return quote_identifier(source.columns[attnum])
-
-
-def _leaves(items: Sequence[FromNode]) -> list[FromTable | FromSubquery | FromFunction | FromCte]:
-    found: list[FromTable | FromSubquery | FromFunction | FromCte] = []
-    for item in items:
-        if isinstance(item, Join):
-            found += _leaves((item.left, item.right))
-        else:
-            found.append(item)
-    return found
-
-
-def _sources(query: Query, parent: _Level | None) -> dict[int, _Source]:
-    """Return the items of FROM by varno. Their names differ from each other and from those in
-    outer queries (set_rtable_names).
-    """
-    taken = set() if parent is None else parent.names()
-    sources: dict[int, _Source] = {}
-    for item in sorted(_leaves(query.from_), key=lambda item: item.varno):
-        wanted = name = _own_name(item)
-        number = 0
-        while name in taken:
-            number += 1
-            name = f"{wanted}_{number}"
-        taken.add(name)
-        sources[item.varno] = _Source(name, _columns(item))
-    return sources
-
-
-def _own_name(item: FromTable | FromSubquery | FromFunction | FromCte) -> str:
-    if item.alias is not None:
-        return item.alias.name
-    match item:
-        case FromTable():
-            return item.relation.name
-        case FromCte():
-            return item.name
-    return "unnamed_subquery"
-
-
-def _columns(item: FromTable | FromSubquery | FromFunction | FromCte) -> dict[int, str]:
-    if isinstance(item, FromTable):
-        relation = item.relation
-        if isinstance(relation, Relation):
-            names = {column.attnum: column.name for column in relation.columns}
-        else:
-            names = {i: name for i, (name, _type) in enumerate(relation.columns, start=1)}
-    else:
-        columns = item.query.columns if isinstance(item, FromSubquery) else item.columns
-        names = {i: column.name for i, column in enumerate(columns, start=1)}
-    given = () if item.alias is None else item.alias.columns
-    for attnum, name in zip(sorted(names), given, strict=False):
-        names[attnum] = name
-    return names
