@@ -305,6 +305,9 @@ class QueryAnalyzer:
         outputs, order_by = order_by_clause(statement, outputs, analyzer)
         group_by = group_by_clause(statement, outputs, analyzer)
         distinct = distinct_clause(statement, outputs, order_by, analyzer)
+        limit = limit_clause(statement.limit, analyzer, ExprContext.LIMIT)
+        offset = limit_clause(statement.offset, analyzer, ExprContext.OFFSET)
+        windows = window_clauses(analyzer)  # even an unused window may have an aggregate
         query = Query(
             tuple(replace(output, expr=self.finished(output.expr)) for output in outputs),
             tuple(from_),
@@ -316,11 +319,9 @@ class QueryAnalyzer:
             order_by=tuple(
                 OrderItem(i, replace(key, expr=self.finished(key.expr))) for i, key in order_by
             ),
-            limit=limit_clause(statement.limit, analyzer, ExprContext.LIMIT),
-            offset=limit_clause(statement.offset, analyzer, ExprContext.OFFSET),
-            windows=tuple(
-                window_collations(self.environment, window) for window in window_clauses(analyzer)
-            ),
+            limit=limit,
+            offset=offset,
+            windows=tuple(window_collations(self.environment, window) for window in windows),
         )
         if query.is_aggregated:
             query = check_grouping(query, analyzer.scope)

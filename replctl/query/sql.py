@@ -398,10 +398,12 @@ def _computed_once(subquery: str) -> str:
 
 
 def _with_aggregate(query: Query) -> Query:
-    """Add an invisible count(*) to a query with HAVING but without GROUP BY: SQLite requires an
-    aggregate in the SELECT list.
+    """Add an invisible count(*) to an aggregated query without GROUP BY whose SELECT list has no
+    aggregate: SQLite requires one there.
     """
-    if query.having is None or query.group_by:
+    shown = (node for output in query.outputs for node in nodes.walk(output.expr))
+    has_own = any(isinstance(node, nodes.Aggref) and not node.levels_up for node in shown)
+    if not query.is_aggregated or query.group_by or has_own:
         return query
     count = nodes.Aggref(0, "count", "int8", (), is_star=True)
     return replace(query, outputs=(*query.outputs, Output("count", count, is_junk=True)))

@@ -12,3 +12,8 @@ SELECT 1 HAVING true UNION ALL SELECT 2 FROM pg_class HAVING min(oid) > 0 UNION 
 WITH w AS (SELECT 7 AS n FROM pg_class HAVING count(*) > 0) SELECT n FROM w;
 SELECT generate_series(1, 2) FROM pg_class HAVING count(*) > 0;
 SELECT count(*) OVER () FROM pg_class HAVING count(*) > 0;
+select 1 from pg_class window w as (order by sum(oid::int));
+select 1 from pg_class window w as (partition by count(*)), v as (w order by 1);
+select oid from pg_class window w as (order by sum(oid::int));
+with recursive t(n) as (select 1 union all select n from t window w as (order by max(n))) select * from t;
+select (select 2 from (values (1), (2)) i(b) window w as (order by sum(a))) from (values (1), (2)) o(a);
