@@ -270,17 +270,39 @@ def forward_reference(error: UndefinedTable, name: str) -> PostgresError:
 
 
 def check_step(step: Query) -> None:
-    """Check that SQLite can compute a recursive term.
+    """Check that the engines can compute a recursive term.
 
     Raises:
-        FeatureNotSupported: SQLite cannot compute the term.
+        FeatureNotSupported: the term has a clause that no engine computes.
     """
-    if step.set_operation is not None or step.values:
-        raise FeatureNotSupported("set operations in a recursive term are not supported")
-    if step.group_by:
-        raise FeatureNotSupported("GROUP BY in a recursive term is not supported")
+    _refuse_clauses(
+        ("ORDER BY", step.order_by),
+        ("LIMIT", step.limit),
+        ("OFFSET", step.offset),
+        ("WITH", step.ctes),
+    )
+
+
+def check_step_of_row(step: Query) -> None:
+    """Check that the rows of a recursive term are those of separate queries of each earlier row.
+    SQLite computes the term in this way.
+
+    Raises:
+        FeatureNotSupported: SQLite would return other rows for the term.
+    """
     walked = (node for output in step.outputs for node in nodes.walk(output.expr))
-    if any(isinstance(node, nodes.WindowFunc) for node in walked):
-        raise FeatureNotSupported("window functions in a recursive term are not supported")
+    _refuse_clauses(
+        ("set operations", step.set_operation is not None or step.values),
+        ("GROUP BY", step.group_by),
+        ("DISTINCT", step.distinct is not None),
+        ("window functions", any(isinstance(node, nodes.WindowFunc) for node in walked)),
+    )
     if not any(map(_reads_itself, step.from_)):
         raise FeatureNotSupported("subqueries that read a recursive query are not supported")
+
+
+def _refuse_clauses(*clauses: tuple[str, Any]) -> None:
+    for clause, is_used in clauses:
+        if is_used:
+            verb = "is" if clause.isupper() else "are"
+            raise FeatureNotSupported(f"{clause} in a recursive term {verb} not supported")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias, assert_never
 
-from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.query.recursion import check_step
 from replctl.query.tree import (
     Cte,
     FromCte,
@@ -70,8 +70,12 @@ class Dialect(Protocol):
     def recursive_side(self, query: Query, text: str) -> str:
         """Return the first side of a recursive UNION. `text` is the SQL of its query."""
 
-    def recursive_step(self, query: Query) -> Query:
-        """Return the second side of a recursive UNION, or refuse it."""
+    def check_recursive_step(self, query: Query) -> None:
+        """Check that the engine can compute the second side of a recursive UNION.
+
+        Raises:
+            FeatureNotSupported: the engine cannot compute `query`.
+        """
 
     def is_computed_once(self, query: Query) -> bool:
         """Return whether the engine computes each column of a subquery once per row, even if the
@@ -148,15 +152,11 @@ class QueryWriter:
         assert operation is not None
         op = "UNION ALL" if operation.all else "UNION"
         left = self._dialect.recursive_side(operation.left, self.write(operation.left))
-        right = self._dialect.recursive_step(operation.right)
-        for clause, is_used in (
-            ("ORDER BY", right.order_by),
-            ("LIMIT", right.limit),
-            ("OFFSET", right.offset),
-            ("WITH", right.ctes),
-        ):
-            if is_used:
-                raise FeatureNotSupported(f"{clause} in a recursive term is not supported")
+        right = operation.right
+        if right.distinct == () and not operation.all:
+            right = replace(right, distinct=None)  # UNION also removes duplicates
+        check_step(right)
+        self._dialect.check_recursive_step(right)
         return f"{self._ctes(query.ctes)}{left} {op} {self.write(right)}"
 
     def _body(self, query: Query, is_outermost: bool) -> str:

@@ -21,7 +21,7 @@ from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import EVALUATED_BEFORE, SET_FUNCTIONS, series_of
-from replctl.query.recursion import check_step
+from replctl.query.recursion import check_step_of_row
 from replctl.query.sql import TABLEOID, TABLEOID_ATTNUM, QueryWriter, WriteQuery, column
 from replctl.query.sqlite_expression import ExpressionWriter
 from replctl.query.sqlite_function import (
@@ -270,9 +270,8 @@ class _Dialect:
         columns = ", ".join(f"c{i}{collate} AS c{i}" for i, collate in enumerate(collates, start=1))
         return f"SELECT {columns} FROM ({text}) AS q"
 
-    def recursive_step(self, query: Query) -> Query:
-        check_step(query)
-        return query
+    def check_recursive_step(self, query: Query) -> None:
+        check_step_of_row(query)
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
         table = only_table(query)

@@ -42,7 +42,7 @@ with recursive a(n) as (select n + 1 from b), b(n) as (select 1 union all select
 with recursive t(n, m) as (select 1 union all select n + 1 from t where n < 5) select * from t;
 with recursive t as (select 1 as n union select n % 3 + 1 from t) select * from t order by n;
 with recursive t(n) as (with x(a) as (select 5) select 1 union all select n + 1 from t, x where n < a) select * from t;
-with recursive t(n) as (values (1), (10) union all select distinct n + 1 from t join (values (3), (12)) v(m) on n < m where n < 4) select * from t;
+with recursive t(n) as (values (1), (10) union select distinct n + 1 from t join (values (3), (12)) v(m) on n < m where n < 4) select * from t;
 with recursive t(n) as (select 1 union all select n + 1 from t where n < 3 and exists (with t as (select 1 as n) select from t)) select * from t;
 with t as (select 1), t as (select 2) select * from t;
 with recursive t as (select 1), t as (select 2) select * from t;
@@ -52,3 +52,5 @@ with a(x, y) as (select 1) select * from a;
 with recursive t(n) as (select 1 union all select 2 union all select n + 1 from t where n < 3) select * from t;
 with recursive t(n) as (select * from (select 1 union select 2) x union all select n + 1 from t where n < 3) select * from t;
 select n, (with recursive t(m) as (select 1 union all select m + 1 from t where m < n) select sum(m) from t) from (values (1), (2), (3)) v(n);
+with recursive t(n) as (select 1.0 union select distinct n + 1 from t where n < 3) select * from t;
+with recursive t(n) as (values (1), (2) union select distinct 5 from t where n < 5) select * from t;
