@@ -1,10 +1,17 @@
-"""Facts about calls of window functions that the engines need."""
+"""Calls of window functions for the engines: their arguments, and the text of OVER."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
-from replctl.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile, PostgresError
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidArgumentForNthValue,
+    InvalidArgumentForNtile,
+    InvalidPrecedingOrFollowingSize,
+    PostgresError,
+)
 from replctl.expr import nodes
 
 #: Window functions -> the index of the argument that is a number of rows or groups (windowfuncs.c).
@@ -39,3 +46,59 @@ def offset_scale(call: nodes.WindowFunc) -> int:
                 exponent = Decimal(node.value).as_tuple().exponent
                 scales.append(-exponent if isinstance(exponent, int) else 0)
     return max(scales)
+
+
+def as_aggregate(call: nodes.WindowFunc) -> nodes.Aggref:
+    """Return a call as the call of an aggregate."""
+    return nodes.Aggref(
+        call.function_oid,
+        call.name,
+        call.type,
+        call.args,
+        is_star=call.is_star,
+        filter=call.filter,
+    )
+
+
+def over_clause(
+    call: nodes.WindowFunc, partition_by: Iterable[str], order_by: Iterable[str]
+) -> str:
+    """Return the OVER clause for an engine, given the texts of PARTITION BY and ORDER BY items.
+
+    Raises:
+        FeatureNotSupported, InvalidPrecedingOrFollowingSize: the frame is wrong.
+    """
+    partition, order = ", ".join(partition_by), ", ".join(order_by)
+    parts = (
+        f"PARTITION BY {partition}" if partition else "",
+        f"ORDER BY {order}" if order else "",
+        _frame_text(call),
+    )
+    return f" OVER ({' '.join(filter(None, parts))})"
+
+
+def _frame_text(call: nodes.WindowFunc) -> str:
+    """Return the frame of a call for the engines, which know only numbers as offsets.
+
+    Raises:
+        FeatureNotSupported: an offset is an interval.
+        InvalidPrecedingOrFollowingSize: an offset is negative.
+    """
+    mode, *_ = call.frame.split(" ")
+    starts = "{}" in call.frame.partition(" AND ")[0]
+    numbers = []
+    for i, offset in enumerate(call.offsets):
+        if offset.type == "interval":
+            raise FeatureNotSupported("RANGE with an interval as offset is not supported")
+        # An offset has one Const, because the grammar allows only a literal (frame_bound).
+        (number,) = (node.value for node in nodes.walk(offset) if isinstance(node, nodes.Const))
+        assert number is not None
+        if Decimal(number) < 0:
+            bound = "starting" if starts and i == 0 else "ending"
+            raise InvalidPrecedingOrFollowingSize(
+                "invalid preceding or following size in window function"
+                if mode == "RANGE"
+                else f"frame {bound} offset must not be negative"
+            )
+        numbers.append(number)
+    return call.frame.format(*numbers)

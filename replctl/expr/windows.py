@@ -5,13 +5,11 @@ transformWindowDefinitions() in parse_clause.c.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from replctl.errors import (
     FeatureNotSupported,
-    InvalidPrecedingOrFollowingSize,
     PostgresError,
     UndefinedObject,
     WindowingError,
@@ -264,58 +262,3 @@ def _range_type(coercion: Coercion, key: nodes.SortKey, offset: nodes.Expr) -> s
 
 #: Types that sort as another type does.
 _SORTED_AS = {"varchar": "text", "cidr": "inet"}
-
-
-def as_aggregate(call: nodes.WindowFunc) -> nodes.Aggref:
-    """Return a call as the call of an aggregate."""
-    return nodes.Aggref(
-        call.function_oid,
-        call.name,
-        call.type,
-        call.args,
-        is_star=call.is_star,
-        filter=call.filter,
-    )
-
-
-def over_clause(
-    call: nodes.WindowFunc, partition_by: Iterable[str], order_by: Iterable[str]
-) -> str:
-    """Return the OVER clause for an engine, given the texts of PARTITION BY and ORDER BY items.
-
-    Raises:
-        FeatureNotSupported, InvalidPrecedingOrFollowingSize: the frame is wrong.
-    """
-    partition, order = ", ".join(partition_by), ", ".join(order_by)
-    parts = (
-        f"PARTITION BY {partition}" if partition else "",
-        f"ORDER BY {order}" if order else "",
-        _frame_text(call),
-    )
-    return f" OVER ({' '.join(filter(None, parts))})"
-
-
-def _frame_text(call: nodes.WindowFunc) -> str:
-    """Return the frame of a call for the engines, which know only numbers as offsets.
-
-    Raises:
-        FeatureNotSupported: an offset is an interval.
-        InvalidPrecedingOrFollowingSize: an offset is negative.
-    """
-    mode, *_ = call.frame.split(" ")
-    starts = "{}" in call.frame.partition(" AND ")[0]
-    numbers = []
-    for i, offset in enumerate(call.offsets):
-        if offset.type == "interval":
-            raise FeatureNotSupported("RANGE with an interval as offset is not supported")
-        (number,) = (node.value for node in nodes.walk(offset) if isinstance(node, nodes.Const))
-        assert number is not None
-        if Decimal(number) < 0:
-            bound = "starting" if starts and i == 0 else "ending"
-            raise InvalidPrecedingOrFollowingSize(
-                "invalid preceding or following size in window function"
-                if mode == "RANGE"
-                else f"frame {bound} offset must not be negative"
-            )
-        numbers.append(number)
-    return call.frame.format(*numbers)

@@ -19,8 +19,7 @@ from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
-from replctl.expr.window_calls import COUNTS, count_error, range_key
-from replctl.expr.windows import as_aggregate, over_clause
+from replctl.expr.window_calls import COUNTS, as_aggregate, count_error, over_clause, range_key
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.functions.sql_functions import NOT_STRICT, SET_FUNCTIONS

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes, window_calls
-from replctl.expr.windows import as_aggregate, over_clause
 from replctl.spark import numeric_sql
 from replctl.spark.comparison_sql import is_comparable
 from replctl.spark.data_type import storage_type
@@ -128,11 +127,11 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     order_by = [_window_key(expr, key, translate) for key in expr.order_by]
     if not order_by and expr.name in _ORDERED:
         order_by = ["NULL"]  # all rows are peers, as without ORDER BY
-    over = over_clause(
+    over = window_calls.over_clause(
         expr, (grouping_form(translate(item)) for item in expr.partition_by), order_by
     )
     if expr.is_aggregate:
-        return aggregate(as_aggregate(expr), translate, over)
+        return aggregate(window_calls.as_aggregate(expr), translate, over)
     if expr.name not in _WINDOW_FUNCTIONS:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
