@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -21,6 +22,24 @@ _ERRORS: dict[str, type[PostgresError]] = {
     "ntile": InvalidArgumentForNtile,
     "nth_value": InvalidArgumentForNthValue,
 }
+
+#: Window functions whose result does not depend on the frame.
+RANKS = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])
+_OFFSETS = frozenset(["lag", "lead"])
+
+
+def without_unused_frame(call: nodes.WindowFunc) -> nodes.WindowFunc:
+    """Return a call without its frame if the function ignores the frame.
+
+    Raises:
+        FeatureNotSupported, InvalidPrecedingOrFollowingSize: lag() or lead() has a wrong frame.
+            PostgreSQL does not check the frames of the other functions.
+    """
+    if call.is_aggregate or call.name not in RANKS | _OFFSETS:
+        return call
+    if call.name in _OFFSETS:
+        _frame_text(call)
+    return dataclasses.replace(call, frame="", offsets=())
 
 
 def count_error(name: str, count: int) -> PostgresError | None:
@@ -61,9 +80,15 @@ def as_aggregate(call: nodes.WindowFunc) -> nodes.Aggref:
 
 
 def over_clause(
-    call: nodes.WindowFunc, partition_by: Iterable[str], order_by: Iterable[str]
+    call: nodes.WindowFunc,
+    partition_by: Iterable[str],
+    order_by: Iterable[str],
+    max_rows: int | None = None,
 ) -> str:
     """Return the OVER clause for an engine, given the texts of PARTITION BY and ORDER BY items.
+
+    Args:
+        max_rows: the largest number of rows in a frame of the engine; None for no limit.
 
     Raises:
         FeatureNotSupported, InvalidPrecedingOrFollowingSize: the frame is wrong.
@@ -72,17 +97,17 @@ def over_clause(
     parts = (
         f"PARTITION BY {partition}" if partition else "",
         f"ORDER BY {order}" if order else "",
-        _frame_text(call),
+        _frame_text(call, max_rows),
     )
     return f" OVER ({' '.join(filter(None, parts))})"
 
 
-def _frame_text(call: nodes.WindowFunc) -> str:
+def _frame_text(call: nodes.WindowFunc, max_rows: int | None = None) -> str:
     """Return the frame of a call for the engines, which know only numbers as offsets.
 
     Raises:
-        FeatureNotSupported: an offset is an interval.
-        InvalidPrecedingOrFollowingSize: an offset is negative.
+        FeatureNotSupported: an offset is an interval or infinite.
+        InvalidPrecedingOrFollowingSize: an offset is negative or NaN.
     """
     mode, *_ = call.frame.split(" ")
     starts = "{}" in call.frame.partition(" AND ")[0]
@@ -93,12 +118,16 @@ def _frame_text(call: nodes.WindowFunc) -> str:
         # An offset has one Const, because the grammar allows only a literal (frame_bound).
         (number,) = (node.value for node in nodes.walk(offset) if isinstance(node, nodes.Const))
         assert number is not None
-        if Decimal(number) < 0:
+        size = Decimal(number)
+        if size.is_nan() or size < 0:
             bound = "starting" if starts and i == 0 else "ending"
             raise InvalidPrecedingOrFollowingSize(
                 "invalid preceding or following size in window function"
                 if mode == "RANGE"
                 else f"frame {bound} offset must not be negative"
             )
-        numbers.append(number)
+        if size.is_infinite():
+            raise FeatureNotSupported("RANGE with an infinite offset is not supported")
+        is_too_large = mode == "ROWS" and max_rows is not None and size > max_rows
+        numbers.append(str(max_rows) if is_too_large else number)
     return call.frame.format(*numbers)

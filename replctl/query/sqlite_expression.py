@@ -19,7 +19,14 @@ from replctl.errors import CardinalityViolation, FeatureNotSupported
 from replctl.expr import nodes, object_identifier
 from replctl.expr.node_name import sql_name
 from replctl.expr.value_text import input_value
-from replctl.expr.window_calls import COUNTS, as_aggregate, count_error, over_clause, range_key
+from replctl.expr.window_calls import (
+    COUNTS,
+    as_aggregate,
+    count_error,
+    over_clause,
+    range_key,
+    without_unused_frame,
+)
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.session_value import session_value
 from replctl.functions.sql_functions import NOT_STRICT, SET_FUNCTIONS
@@ -340,6 +347,7 @@ class ExpressionWriter:
         return f"{name}({values}){condition}"
 
     def _window(self, expr: nodes.WindowFunc, write: WriteQuery) -> str:
+        expr = without_unused_frame(expr)
         key = range_key(expr)
         if key is not None and key.expr.type not in _RANGE_TYPES:
             raise FeatureNotSupported(  # SQLite does not add to texts

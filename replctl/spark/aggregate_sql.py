@@ -121,14 +121,15 @@ def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix
 
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     """Translate a window function call."""
+    expr = window_calls.without_unused_frame(expr)  # Spark refuses it
     for word in ("GROUPS", "EXCLUDE"):
         if word in expr.frame:
             raise FeatureNotSupported(f"{word} in a window over tables is not supported")
     order_by = [_window_key(expr, key, translate) for key in expr.order_by]
-    if not order_by and expr.name in _ORDERED:
+    if not order_by and (expr.name in _ORDERED or expr.frame.startswith("RANGE")):
         order_by = ["NULL"]  # all rows are peers, as without ORDER BY
     over = window_calls.over_clause(
-        expr, (grouping_form(translate(item)) for item in expr.partition_by), order_by
+        expr, (grouping_form(translate(item)) for item in expr.partition_by), order_by, _MAX_INT
     )
     if expr.is_aggregate:
         return aggregate(window_calls.as_aggregate(expr), translate, over)
@@ -136,7 +137,7 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
     # row_number() and similar functions return BIGINT in PostgreSQL, INT in Spark.
-    counted = expr.name in _COUNTING
+    counted = expr.name in window_calls.RANKS
     spark = storage_type(expr.type) if counted or not args else args[0].spark
     place = window_calls.COUNTS.get(expr.name, len(args))
     if place < len(args):
@@ -197,7 +198,6 @@ def _summand(value: SqlValue, expr: nodes.WindowFunc) -> SqlValue:
 
 
 _MAX_INT = 2**31 - 1
-_COUNTING = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])
-#: Window functions for which Spark requires ORDER BY.
-_ORDERED = _COUNTING | {"lag", "lead", "nth_value"}
+#: Window functions for which Spark requires ORDER BY, as it does for RANGE.
+_ORDERED = window_calls.RANKS | {"lag", "lead", "nth_value"}
 _WINDOW_FUNCTIONS = _ORDERED | {"first_value", "last_value"}

@@ -83,7 +83,50 @@ def test_spark_gets_an_order_where_it_requires_one(session: Session, call: str) 
         sql = _spark_sql(session, f"SELECT {shown} OVER ({window}) FROM t")
         assert f"{call} OVER ({written}ORDER BY NULL)" in sql
     sql = _spark_sql(session, f"SELECT {shown} OVER (ROWS CURRENT ROW) FROM t")
-    assert f"{call} OVER (ORDER BY NULL ROWS CURRENT ROW)" in sql
+    frame = " ROWS CURRENT ROW" if call.startswith("nth_value") else ""
+    assert f"{call} OVER (ORDER BY NULL{frame})" in sql
+
+
+@pytest.mark.parametrize("call", ["row_number()", "rank()", "ntile(2)", "lag(i)", "lead(i)"])
+def test_frames_of_functions_that_ignore_them_are_left_out(session: Session, call: str) -> None:
+    list(execute(session, _TABLE))
+    for frame in ("ROWS 1 PRECEDING", "GROUPS 1 PRECEDING", "RANGE CURRENT ROW EXCLUDE TIES"):
+        sql = _spark_sql(session, f"SELECT {call} OVER (ORDER BY i {frame}) FROM t")
+        assert "OVER (ORDER BY r1.c1 ASC NULLS LAST)" in sql
+
+
+@pytest.mark.parametrize("call", ["sum(i)", "count(*)", "first_value(i)", "last_value(i)"])
+def test_spark_gets_an_order_for_range(session: Session, call: str) -> None:
+    list(execute(session, _TABLE))
+    frame = "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    sql = _spark_sql(session, f"SELECT {call} OVER (PARTITION BY b {frame}) FROM t")
+    assert f" OVER (PARTITION BY r1.c2 ORDER BY NULL {frame})" in sql
+
+
+def test_spark_gets_numbers_of_rows_that_it_can_count_to(session: Session) -> None:
+    list(execute(session, _TABLE))
+    for frame in ("'3000000000' PRECEDING", "BETWEEN 2 PRECEDING AND '3000000000' FOLLOWING"):
+        sql = _spark_sql(session, f"SELECT count(*) OVER (ROWS {frame}) FROM t")
+        written = frame.replace("'3000000000'", "2147483647")
+        assert f"count(*) OVER (ROWS {written})" in sql
+    window = "ORDER BY b RANGE '3000000000' PRECEDING"
+    sql = _spark_sql(session, f"SELECT count(*) OVER ({window}) FROM t")
+    assert " ASC NULLS LAST RANGE 3000000000 PRECEDING)" in sql
+
+
+@pytest.mark.parametrize(
+    ("offset", "error"),
+    [
+        ("NaN", "22013: invalid preceding or following size in window function"),
+        ("Infinity", "0A000: RANGE with an infinite offset is not supported"),
+    ],
+)
+def test_offsets_that_are_no_numbers_are_refused(session: Session, offset: str, error: str) -> None:
+    list(execute(session, _TABLE))
+    window = f"ORDER BY i::float8 RANGE '{offset}' PRECEDING"
+    for source in ("t", "(VALUES (1)) v (i)"):
+        answer = answer_of(session, f"SELECT sum(i) OVER ({window}) FROM {source}")
+        assert answer == (f"ERROR {error}",)
 
 
 def test_aggregates_of_windows_need_no_order(session: Session) -> None:
@@ -164,6 +207,12 @@ _IN_SPARK = {
     " + ntile(9) OVER () AS n FROM t) q": ("14",),
     "SELECT DISTINCT cume_dist() OVER () + percent_rank() OVER () FROM t": ("1",),
     "SELECT lag(i, NULL, 7) OVER () FROM t WHERE i < 2": ("NULL",),
+    "SELECT rank() OVER w + sum(i) OVER w + lag(i, 1, 0) OVER w FROM t"
+    " WINDOW w AS (ORDER BY i ROWS 1 PRECEDING) ORDER BY i": ("2", "6", "10", "14", "18", "22"),
+    "SELECT sum(i) OVER (PARTITION BY i % 2 RANGE UNBOUNDED PRECEDING) FROM t ORDER BY i": (
+        *("9", "12", "9", "12", "9", "12"),
+    ),
+    "SELECT count(*) OVER (ORDER BY i ROWS '3000000000' PRECEDING) FROM t WHERE i < 3": ("1", "2"),
     "SELECT ntile(0) OVER () FROM t WHERE i > 9": (),
     "SELECT 1 FROM t HAVING count(*) > 0": ("1",),
     "SELECT DISTINCT ON (1) 1 FROM t HAVING count(*) > 0": ("1",),

@@ -37,3 +37,11 @@ select sum(column1) over (order by column1 range 1 preceding) from (values (1), 
 select sum(column1) over (rows '-1' preceding) from (values (1), (2), (4)) v;
 select sum(column1) over (rows between current row and '-1' following) from (values (1), (2), (4)) v;
 select sum(column1) over (order by column1 range '-1' preceding) from (values (1), (2), (4)) v;
+select sum(column1) over (order by column1 range 'NaN' preceding) from (values (1::float8), (2), (4)) v;
+select sum(column1) over (order by column1 range between current row and 'NaN' following) from (values (1::float8), (2), (4)) v;
+select sum(column1) over (order by column1 range '-Infinity' preceding) from (values (1::float8), (2), (4)) v;
+select lag(column1) over (rows '-1' preceding) from (values (1), (2), (4)) v;
+select row_number() over (order by column1 rows '-1' preceding) from (values (1), (2), (4)) v;
+select rank() over w, lead(column1) over w, sum(column1) over w from (values (1), (2), (4)) v window w as (order by column1 rows 1 preceding);
+select sum(column1) over (range unbounded preceding), count(*) over (partition by column1 % 2 range between unbounded preceding and current row) from (values (1), (2), (4)) v;
+select count(*) over (rows '3000000000' preceding) from (values (1), (2)) v;
