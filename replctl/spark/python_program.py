@@ -85,10 +85,13 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
     """
     values: list[SqlValue] = []
     numbers: dict[str, int] = {}
+    subqueries: list[nodes.SubLink] = []
 
     def replaced(node: Any) -> Any:
         if not isinstance(node, interpret.OF_AN_ENGINE) and not _is_engines(node):
             return None
+        if isinstance(node, nodes.SubLink):
+            subqueries.append(node)
         value = leaf(node)
         if value.text not in numbers:
             values.append(value)
@@ -102,6 +105,11 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
     tree = nodes.transform(expr, replaced)
     if _has_free_operand(tree):
         raise FeatureNotSupported("the operand of CASE is computed with the whole CASE")
+    if subqueries and any(map(is_volatile, values)):
+        # Spark does not plan a subquery in the lambda's argument of a volatile call.
+        raise FeatureNotSupported(
+            "volatile functions next to aggregates or subqueries are not supported"
+        )
     interpret.compiled(tree)  # refuse the expression now instead of at the first row
     if not values:
         values.append(SqlValue("0", "int4", "INT"))  # gives the number of rows

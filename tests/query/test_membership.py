@@ -105,3 +105,20 @@ def test_python_computes_what_repeats_a_subquery(tables: Session, value: str) ->
 def test_text_that_looks_like_a_subquery_is_none(tables: Session) -> None:
     value = "nullif(repeat(x::text || '(SELECT \\', id), x::text || id::text || ' (WITH ')"
     assert "(WITH" in sql(tables, f"SELECT ({value}) IS NULL FROM w")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f"(x IN {_ROWS} OR random() < 0.5) IS NOT FALSE",
+        f"(EXISTS {_ROWS} AND random() < 0.5) IS NOT TRUE",
+        "random()::numeric > (SELECT max(x) FROM v WHERE v.id = w.id)",
+    ],
+)
+def test_python_gets_no_subquery_next_to_a_volatile_function(
+    tables: Session, condition: str
+) -> None:
+    error = "volatile functions next to aggregates or subqueries are not supported"
+    answer = answer_of(tables, f"SELECT id FROM w WHERE {condition}")
+    assert answer == (f"ERROR 0A000: {error}",)
+    assert "rand()" in sql(tables, f"SELECT id FROM w WHERE x IN {_ROWS} OR random() < 0.5")
