@@ -64,9 +64,8 @@ def explain(session: Session, statement: ast.Explain) -> Result:
         parts = divided(query, context.environment)
         text, in_python = _spark_sql(query if parts is None else parts.rows, context)
         is_small = small_tables(query, context) is not None
-    mode = "FORMATTED " if is_verbose else ""
-    (plan,) = session.engine().rows(f"EXPLAIN {mode}{text}")
-    lines = [line.rstrip() for line in str(plan[0]).strip().splitlines()]
+    plan = session.engine().plan(text, is_formatted=is_verbose)
+    lines = [line.rstrip() for line in plan.strip().splitlines()]
     if in_python:
         lines += ["", "Evaluated in Python:", *(f"  {shown}" for shown in in_python)]
     if is_small:

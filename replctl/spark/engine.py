@@ -32,7 +32,7 @@ from replctl.spark.query_size import QuerySize
 from replctl.spark.s3_connector import S3Connector
 from replctl.spark.session_pool import SessionPool
 from replctl.spark.spark_conf import SparkConf
-from replctl.spark.spark_errors import HostNotReached, translating
+from replctl.spark.spark_errors import HostNotReached, PlanningError, translating
 from replctl.spark.staged import StagedColumn
 
 with warnings.catch_warnings():
@@ -210,6 +210,18 @@ class Engine:
             if table.num_columns
             else []
         )
+
+    def plan(self, text: str, *, is_formatted: bool = False) -> str:
+        """Return Spark's physical plan of a query.
+
+        Raises:
+            PostgresError: Spark cannot plan the query.
+        """
+        (first, *others) = self.rows(f"EXPLAIN {'FORMATTED ' if is_formatted else ''}{text}")
+        if others:  # ExplainCommand returns the lines of an error after one line of its own
+            with translating():
+                raise PlanningError("\n".join(str(line) for (line,) in others))
+        return str(first[0])
 
     def has_class(self, name: str) -> bool:
         """Return whether Spark's class path has a Java class."""

@@ -52,6 +52,8 @@ _RPC_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 #: Matches the condition and the SQLSTATE of a cause.
 _CAUSING = re.compile(r"^Caused by: \S+: \[([A-Z0-9_.]+)\] .*SQLSTATE: (\w{5})", re.MULTILINE)
+#: Matches the condition and the SQLSTATE at the beginning of an error's text.
+_CONDITION = re.compile(r"\[([A-Z0-9_.]+)\] .*?SQLSTATE: (\w{5})", re.DOTALL)
 
 #: Spark's conditions for a missing Delta table -> the parameter with the location.
 _NOT_THERE = {
@@ -136,6 +138,10 @@ _CONCURRENT_EXCEPTION = re.compile(
 
 class HostNotReached(ConnectionFailure):
     """The error for a host that Spark needs but cannot reach.  Spark itself runs."""
+
+
+class PlanningError(Exception):
+    """An error that Spark returned as rows of EXPLAIN; the text is that of Spark's exception."""
 
 
 def _unreachable_hint(clusters: Sequence[Path]) -> str:
@@ -354,6 +360,9 @@ def _condition(error: Exception) -> tuple[str, str]:
     """
     if isinstance(error, PySparkException):
         return error.getCondition() or "", error.getSqlState() or ""
+    if isinstance(error, PlanningError):
+        found = _CONDITION.match(str(error))
+        return ("", "") if found is None else (found[1], found[2])
     causes = _CAUSING.findall(str(error))
     return causes[-1] if causes else ("", "")
 

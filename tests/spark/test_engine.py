@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
 
-from replctl.errors import ConnectionFailure, OutOfMemory, UndefinedFile
+from replctl.errors import ConnectionFailure, OutOfMemory, PostgresError, UndefinedFile
 from replctl.spark.data_type import quote
 from replctl.spark.feed_name import feeds_in
 from replctl.spark.staged import StagedColumn
@@ -95,3 +96,29 @@ def test_feeds_in_a_statement() -> None:
 @pytest.mark.parametrize("name", ["${env:HOME}", "${spark.master}", "${hiveconf:x}"])
 def test_spark_replaces_nothing_in_a_statement(engine: Engine, name: str) -> None:
     assert engine.rows(f"SELECT {quote(name)}") == [(name,)]
+
+
+@pytest.mark.parametrize(
+    ("message", "sqlstate", "expected"),
+    [
+        (
+            "[NOT_SUPPORTED_IN_PLAN] The plan has\na part. SQLSTATE: 0A000;\nFilter a\n+- Scan b",
+            "0A000",
+            "Spark cannot do this",
+        ),
+        (
+            "[UNSUPPORTED.FRAME] Wrong frame. SQLSTATE: 42K0E; line 1",
+            "XX000",
+            "Spark failed: [UNSUPPORTED.FRAME] Wrong frame. SQLSTATE: 42K0E; line 1",
+        ),
+        ("assertion failed", "XX000", "Spark failed: assertion failed"),
+    ],
+)
+def test_explain_reports_an_error_of_spark(message: str, sqlstate: str, expected: str) -> None:
+    from replctl.spark.engine import Engine
+
+    lines = ["Error occurred during query planning: ", *message.split("\n")]
+    answered = SimpleNamespace(rows=lambda _text: [(line,) for line in lines])
+    with pytest.raises(PostgresError) as caught:
+        Engine.plan(cast("Engine", answered), "SELECT 1")
+    assert (caught.value.sqlstate, caught.value.message) == (sqlstate, expected)
