@@ -141,10 +141,10 @@ def _of_floats(name: str, type_: str, value: SqlValue, distinct: str, condition:
 
 def _negative_zeros(item: str, condition: str) -> str:
     """Return the case of sum() for a group of -0 only: Spark begins with 0, PostgreSQL with the
-    first value.
+    first value.  Only zeros are formatted as text.
     """
-    zero = "double('-0')"
-    return f"WHEN bool_and(CAST({item} AS STRING) = CAST({zero} AS STRING)){condition} THEN {zero} "
+    is_negative = f"{item} = 0D AND CAST({item} AS STRING) = '-0.0'"
+    return f"WHEN bool_and({is_negative}){condition} THEN double('-0') "
 
 
 def _decimal(text: str, precision: int, scale: int) -> SqlValue:

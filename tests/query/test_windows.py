@@ -129,6 +129,14 @@ def test_offsets_that_are_no_numbers_are_refused(session: Session, offset: str, 
         assert answer == (f"ERROR {error}",)
 
 
+def test_sum_of_doubles_formats_only_zeros_as_text(session: Session) -> None:
+    list(execute(session, _TABLE))
+    sql = _spark_sql(session, "SELECT sum(f::float8) OVER (ORDER BY i) FROM t")
+    item = "CAST((CAST(r1.c5 AS DOUBLE)) AS DOUBLE)"
+    assert f"bool_and({item} = 0D AND CAST({item} AS STRING) = '-0.0') OVER (" in sql
+    assert sql.count("AS STRING) =") == 1
+
+
 def test_aggregates_of_windows_need_no_order(session: Session) -> None:
     list(execute(session, _TABLE))
     sql = _spark_sql(session, "SELECT count(*) OVER (), first_value(i) OVER () FROM t")
