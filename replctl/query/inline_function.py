@@ -50,6 +50,8 @@ def inlined(
             return _Inlining(environment, now, within).expression(call)
         if isinstance(node, nodes.OpExpr) and node.operator_oid >= FIRST_USER_OID:
             return transform_parts(_built_in(environment, node), replaced)
+        if isinstance(node, nodes.ScalarArrayOpExpr) and node.operator_oid >= FIRST_USER_OID:
+            return transform_parts(_over_array(environment, node), replaced)
         return None
 
     return transform(part, replaced)
@@ -58,9 +60,9 @@ def inlined(
 def _built_in(environment: CatalogEnvironment, expr: nodes.OpExpr) -> nodes.Expr:
     """Return a user's operator over a built-in function as a built-in operator or call."""
     function = environment.operator(expr.operator_oid).function_oid
-    for operator in builtin.operator_by_oid().values():
-        if operator.function_oid == function:
-            return replace(expr, operator_oid=operator.oid, name=operator.name)
+    operator = _built_in_operator(function)
+    if operator is not None:
+        return replace(expr, operator_oid=operator.oid, name=operator.name)
     return nodes.FuncExpr(
         function,
         expr.function,
@@ -70,6 +72,23 @@ def _built_in(environment: CatalogEnvironment, expr: nodes.OpExpr) -> nodes.Expr
         input_collation=expr.input_collation,
         pos=expr.pos,
     )
+
+
+def _over_array(
+    environment: CatalogEnvironment, expr: nodes.ScalarArrayOpExpr
+) -> nodes.ScalarArrayOpExpr:
+    """Return ANY or ALL of an array with a built-in operator in place of a user's operator, if one
+    has the same function.
+    """
+    operator = _built_in_operator(environment.operator(expr.operator_oid).function_oid)
+    if operator is None:
+        return expr
+    return replace(expr, operator_oid=operator.oid, name=operator.name)
+
+
+def _built_in_operator(function: int) -> builtin.Operator | None:
+    operators = builtin.operator_by_oid().values()
+    return next((item for item in operators if item.function_oid == function), None)
 
 
 def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | None:

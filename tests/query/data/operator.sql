@@ -8,3 +8,6 @@ select 'abc' ~~~ 'ab', !!! ('a' || 'b'), !!! null;
 select column1 from (values (1), (2)) v where column1 === 2;
 create function named(a int, b text) returns text language sql as 'select a || b';
 select named(b => 'x', a => 2), named(2, b => 'x');
+select 1 === any (array[1, 2]), 3 === any (array[1, 2]), 2 === all (array[2, 2]), null === any (array[1]), 1 === any (array[2, null]);
+select column1 from (values (1), (2)) v where column1 + 1 === any (array[2, ++ 4]) or column1 === all ('{}');
+select 'abc' ~~~ any (array['b', 'ab']), 1 === any (select 1);
