@@ -5,7 +5,7 @@ of its value (PostgreSQL's parse_collate.c; the documentation's section "Collati
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -73,10 +73,10 @@ def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
 
 
 def common_collation(
-    environment: Environment, exprs: Iterable[nodes.Expr], *, needs_one: bool = False
+    environment: Environment, exprs: Sequence[nodes.Expr], *, needs_one: bool = False
 ) -> str | None:
     """Return the collation of a column that has the values of all `exprs`
-    (select_common_collation).
+    (select_common_collation).  They have the same type.
 
     Returns:
         The collation; None for types without one, and in a conflict.
@@ -84,6 +84,11 @@ def common_collation(
     Raises:
         CollationMismatch: two COLLATE clauses differ, or `needs_one` and two collations differ.
     """
+    if environment.type(exprs[0].type).collation is None:
+        return None
+    collations = {expr.collation if isinstance(expr, nodes.Const) else None for expr in exprs}
+    if len(collations) == 1 and None not in collations:  # usual in a long VALUES
+        return collations.pop()
     state = _State()
     for expr in exprs:
         before, part = state.collation, _visit(environment, expr)[1]
