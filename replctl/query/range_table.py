@@ -40,7 +40,8 @@ class RangeTableEntry:
     """A name in FROM with its columns (see expr.scope.ScopeRelation).
 
     Attributes:
-        is_visible: False for a subquery without an alias, whose name expressions cannot use.
+        is_visible: expressions may qualify columns with the name. They may not use the name of a
+            subquery without an alias.
     """
 
     name: str
@@ -328,7 +329,7 @@ def scope_of_columns(
     """Return the scope of an item of FROM, whose name is its alias or else `name`.
 
     Args:
-        is_visible: expressions can use `name`, too.
+        is_visible: expressions may qualify columns with `name` if there is no alias.
     """
     if alias is not None:
         columns = renamed(columns, alias.columns, alias.name, alias.pos)
