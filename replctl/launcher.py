@@ -166,7 +166,7 @@ class Launcher:
             of a copy (None without one).
 
         Raises:
-            CannotConnectNow: a restored catalog has replaced the cluster's.
+            PostgresError: the cluster's catalog was replaced, or cannot be reached.
             QueryCanceled: Ctrl-C.
             Stopping: a signal requested a stop.
         """
@@ -175,7 +175,7 @@ class Launcher:
         except QueryCanceled:
             raise
         except PostgresError as error:  # the error stops no other subscription
-            if self._session.cluster.is_replaced:
+            if not self._session.cluster.is_in_place:
                 raise
             self._session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
             self._give_up(subscription, error)

@@ -87,7 +87,7 @@ def outlasting_readers() -> Iterator[None]:
     """
     usual = sys.stdout, sys.stderr
     for stream in usual:
-        stream.flush()
+        drop_unwritten(stream)
     own = [_lasting(stream) for stream in usual]
     sys.stdout, sys.stderr = own
     try:

@@ -80,6 +80,8 @@ class Cluster:
         is_new: opening the cluster has created its directory.
         refusal: the error that says why the cluster cannot be written; None if it can.
         upgraded_from: the former revision if opening the cluster has upgraded it; else None.
+        superseded: other clusters that could only be read when they were opened.  They are open
+            again for writing, but threads may still read the old ones.
         abandoned: failed transactions that this process could not yet undo or mark as abandoned.
     """
 
@@ -91,6 +93,7 @@ class Cluster:
         self.engine = catalog_engine(path / CATALOG)
         self._locks = ExitStack()
         self.others: dict[Path, Cluster] = {}
+        self.superseded: list[Cluster] = []
         self.opening_other = Lock()  # see other_cluster
         self.is_new = False
         self.upgraded_from: str | None = None
@@ -153,7 +156,7 @@ class Cluster:
 
     def close(self) -> None:
         """Close the catalog, and release this process's lock."""
-        for cluster in self.others.values():
+        for cluster in (*self.others.values(), *self.superseded):
             cluster.close()
         self._lasting_connection.close()  # the pool gets the connection back
         if self.is_in_place:

@@ -151,6 +151,11 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
     )
 
 
+def is_writable(path: Path) -> bool:
+    """Return whether a file can be created in a directory now."""
+    return _why_not_writable(path) is None
+
+
 def _use_of(path: Path, reason: OSError) -> str:
     """Return what has failed: the use of the home, or of a file in it that another user has made,
     for example with sudo.

@@ -8,6 +8,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import (
     check_holds_nothing_else,
     check_is_outside_tables,
+    is_writable,
     make_home,
     refusal_of,
 )
@@ -69,10 +70,15 @@ def other_cluster(cluster: Cluster, path: Path) -> Cluster:
         return cluster
     with cluster.opening_other:  # the other cluster's lock does not exclude threads of one process
         known = cluster.others.get(resolved)
-        # A cluster that could only be read may be writable now.  A replaced one was created or
-        # restored again.
-        if known is None or known.refusal is not None or known.is_replaced:
+        if known is None or known.is_replaced:  # created or restored again
             cluster.others[resolved] = open_cluster(path, is_made=False)
             if known is not None:
                 known.close()
+        elif known.refusal is not None and is_writable(resolved):
+            opened = open_cluster(path, is_made=False)
+            if opened.refusal is None:
+                cluster.superseded.append(known)  # other threads may still read it
+                cluster.others[resolved] = opened
+            else:
+                opened.close()
         return cluster.others[resolved]

@@ -386,7 +386,11 @@ def followed_lsn(connection: Connection, name: str) -> int:
 
 
 def put_followed_lsn(connection: Connection, name: str, lsn: int) -> None:
-    """Record that changes of definitions are repeated up to a remote LSN; 0: none, in a new log."""
+    """Record that changes of definitions are repeated up to a remote LSN.
+
+    Args:
+        lsn: 0 for a new log.
+    """
     table = state_schema.pg_replication_origin
     connection.execute(update(table).where(table.c.roname == name).values(schema_lsn=lsn))
 

@@ -5,8 +5,8 @@ relations.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from sqlalchemy import Connection, and_, case, delete, func, insert, or_, select, update
 
@@ -38,7 +38,7 @@ NO_XID = 0
 class LogEntry:
     """A row of the log, with the commit of its transaction.
 
-    `origin` is None for a commit of another program.
+    `origin` is None without an origin, and for a commit of another program within a transaction.
     """
 
     lsn: int
@@ -52,12 +52,43 @@ class LogEntry:
     detail: dict[str, object]
 
     @property
-    def statement_lsn(self) -> int:
-        """Return the number that the entries of one statement share.
-
-        The entries are those of one TRUNCATE, or of a change of rows in several tables.
+    def statement(self) -> tuple[int, str, object] | None:
+        """Return what the entries of one statement have in common: those of a TRUNCATE, or of a
+        change of rows in several tables.  None for other entries.
         """
-        return int(str(self.detail.get("statement", self.lsn)))
+        number = self.detail.get("statement")
+        return None if number is None else (self.xid, self.action, number)
+
+
+def numbered(
+    entries: Iterable[LogEntry], sent_as: Callable[[LogEntry], int] = lambda entry: 0
+) -> Iterator[tuple[int, LogEntry]]:
+    """Number entries from 1, in the order of commits.
+
+    The entries of one statement have one number, so a row that moves to another partition can be
+    deleted before it is inserted, whatever the order of the partitions.  If the statement has
+    several entries of a table, as many numbers follow.
+
+    Args:
+        sent_as: returns a number of the published relation.  Entries of several ones share nothing.
+    """
+    last = 0
+    statement: object = None
+    shared: dict[tuple[int, int], int] = {}
+    counts: Counter[int] = Counter()
+    for entry in entries:
+        if entry.statement is not None and entry.statement != statement:
+            statement, shared, counts = entry.statement, {}, Counter()
+        place = (sent_as(entry), counts[entry.relid])
+        if entry.statement is None or place not in shared:
+            last += 1
+            position = last
+        else:
+            position = shared[place]
+        if entry.statement is not None:
+            shared[place] = position
+            counts[entry.relid] += 1
+        yield position, entry
 
 
 @dataclass(frozen=True, slots=True)

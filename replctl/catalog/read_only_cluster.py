@@ -54,7 +54,7 @@ class ReadOnlyCluster(Cluster):
         self._is_overwritten = False
         self.abandoned = set()
         self._locks = ExitStack()
-        self.others = {}
+        self.others, self.superseded = {}, []
         self.opening_other = Lock()
         self.engine = _read_only_engine(path / CATALOG, self._locks, refusal)
         with self.begin(write=False) as connection:
@@ -89,7 +89,7 @@ class ReadOnlyCluster(Cluster):
 
     def close(self) -> None:
         """Close the catalog."""
-        for cluster in list(self.others.values()):
+        for cluster in (*self.others.values(), *self.superseded):
             cluster.close()
         self.engine.dispose()
         self._locks.close()

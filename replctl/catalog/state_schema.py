@@ -339,10 +339,9 @@ apply_batch = Table(
     integer("to_lsn"),
     text("to_digest", nullable=True),  # digest of the publisher's commit there (commit_digest.py)
     integer("xid"),
-    text(
-        "targets"
-    ),  # JSON, by target relation: version before the write, and step number; or a list
-    # of such objects, one for each stage of the batch
+    # JSON, by target relation: version before the write, and step number; or a list of such
+    # objects, one for each stage of the batch
+    text("targets"),
 )
 Index("apply_batch_key_index", apply_batch.c.subid, apply_batch.c.relid, unique=True)
 

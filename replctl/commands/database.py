@@ -29,7 +29,6 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
-#: Options and the values that replctl accepts, because they state the default.
 #: The options of CREATE DATABASE in PostgreSQL.
 _OPTIONS = frozenset(
     {
@@ -38,6 +37,7 @@ _OPTIONS = frozenset(
         "locale_provider", "location", "oid", "owner", "strategy", "tablespace", "template",
     }
 )  # fmt: skip
+#: Options and the values that replctl accepts, because they state the default.
 _HARMLESS = {
     "encoding": ("utf8", "utf-8"),
     "connection limit": ("-1",),

@@ -161,7 +161,7 @@ class BatchApply(TargetWrite):
 
         Raises:
             ReplicationConflict: a change conflicts with its table.  The written part of the batch
-                is undone, unless a table is unusable.
+                is undone if this call has begun the batch, or if the error is one of data.
             PostgresError: the batch cannot be written.  It is abandoned if no part of it is
                 written.
         """
@@ -353,8 +353,9 @@ class BatchApply(TargetWrite):
             abort_transaction(catalog.connection, batch.xid)
 
     def _take_back_batch(self) -> None:
-        """Undo the written part of the batch after a conflict caused by other writers.  Then the
-        transactions before the failing one can be applied by themselves.
+        """Undo the written part of the batch: a later stage, or rows of other writers, conflict, or
+        the batch has other stages now.  Then the transactions before the failing one can be applied
+        by themselves.
         """
         batch = self._state.unfinished_batch()
         if batch is None:
@@ -449,11 +450,17 @@ class BatchApply(TargetWrite):
 
 
 def _isolated(local: TargetRelations, changes: RelationChanges) -> set[int]:
-    """Return the positions of a relation's changes that cannot be composed."""
+    """Return the positions of a relation's changes that cannot be composed.
+
+    Transactions that change two tables with a common leaf partition take turns: together they would
+    need a stage for each.
+    """
     try:
         table = local.table(changes.relation)
     except PostgresError:  # apply reports it for the relation's first change
         return set()
+    if local.shares_leaves(table.relation):
+        return set(changes.positions)
     return table.isolated_positions(changes)
 
 

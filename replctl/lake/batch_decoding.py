@@ -13,7 +13,14 @@ from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_publication import list_publications
-from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE, LogEntry, entries_between
+from replctl.catalog.pg_wal import (
+    BREAK,
+    CHANGE,
+    TRUNCATE,
+    LogEntry,
+    entries_between,
+    numbered,
+)
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DataError,
@@ -153,7 +160,7 @@ class BatchDecoding:
             yield ChangeBatch(
                 log.from_lsn,
                 log.to_lsn,
-                _transactions(wanted),
+                _transactions(wanted, published),
                 tuple(item for item, _is_joined in changes),
                 tuple(_truncations(wanted, published)),
                 is_joined=any(is_joined for _item, is_joined in changes),
@@ -325,38 +332,24 @@ class _Placed:
     entry: LogEntry
 
 
-def _placed(entries: Sequence[LogEntry]) -> list[_Placed]:
-    """Number entries from 1, in the order of commits.
-
-    The changes of one statement in several tables have one position.  So a row that moves to
-    another partition is deleted before it is inserted, whatever the order of the partitions.
-    """
-    placed: list[_Placed] = []
-    statement: tuple[int, int] | None = None
-    relids: set[int] = set()
-    for entry in entries:
-        found = (entry.xid, entry.statement_lsn) if entry.action == CHANGE else None
-        is_shared = found is not None and found == statement and entry.relid not in relids
-        position = placed[-1].position if placed else 0
-        if not is_shared:
-            position, relids = position + 1, set()
-        statement = found
-        relids.add(entry.relid)
-        placed.append(_Placed(position, entry))
-    return placed
+def _placed(entries: Sequence[LogEntry], published: dict[int, PublishedRelation]) -> list[_Placed]:
+    found = numbered(entries, lambda entry: published[entry.relid].published_as.oid)
+    return [_Placed(position, entry) for position, entry in found]
 
 
-def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:
+def _transactions(
+    entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
+) -> tuple[RemoteTransaction, ...]:
     by_xid: dict[int, list[_Placed]] = defaultdict(list)
-    for placed in _placed(entries):
+    for placed in _placed(entries, published):
         by_xid[placed.entry.xid].append(placed)
     return tuple(
         RemoteTransaction(
             xid,
             group[0].entry.commit_lsn,
             group[0].entry.commit_time,
-            group[0].position,
-            group[-1].position,
+            min(placed.position for placed in group),
+            max(placed.position for placed in group),
             next((placed.entry.origin for placed in group if placed.entry.origin), None),
         )
         for xid, group in by_xid.items()
@@ -369,13 +362,13 @@ def _truncations(
     """Yield the TRUNCATEs to send.  A TRUNCATE of a partition is sent only if the partition is
     published under its own name.
     """
-    by_statement: dict[int, list[_Placed]] = defaultdict(list)
-    for placed in _placed(entries):
+    by_statement: dict[object, list[_Placed]] = defaultdict(list)
+    for placed in _placed(entries, published):
         entry = placed.entry
         item = published[entry.relid]
         is_sent = Action.TRUNCATE in item.actions and item.published_as.oid == entry.relid
         if entry.action == TRUNCATE and is_sent:
-            by_statement[entry.statement_lsn].append(placed)
+            by_statement[entry.statement or entry.lsn].append(placed)
     for group in by_statement.values():
         detail = group[0].entry.detail
         yield Truncation(
@@ -430,7 +423,7 @@ def _by_relation(
 ) -> list[list[_Placed]]:
     """Return the changes of rows, grouped by published relation."""
     groups: dict[int, list[_Placed]] = defaultdict(list)
-    for placed in _placed(wanted):
+    for placed in _placed(wanted, published):
         if placed.entry.action == CHANGE:
             groups[published[placed.entry.relid].published_as.oid].append(placed)
     return [group for _oid, group in sorted(groups.items())]

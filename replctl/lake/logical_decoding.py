@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import groupby
 from math import ceil
 
 from replctl import spark
@@ -23,6 +22,7 @@ from replctl.catalog.pg_wal import (
     LogEntry,
     commits_between,
     messages_between,
+    numbered,
 )
 from replctl.catalog.relation_kind import RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
@@ -198,10 +198,10 @@ class _Batch:
         return None if place is None else self._tables[place]
 
     def _changes(self, commit: Commit, rows: dict[int, list[RowChange]]) -> Iterator[Change]:
-        for _statement, group in groupby(
-            commit.entries, key=lambda entry: (entry.action, entry.statement_lsn)
-        ):
-            entries = list(group)
+        groups: defaultdict[int, list[LogEntry]] = defaultdict(list)
+        for position, entry in numbered(commit.entries):
+            groups[position].append(entry)
+        for entries in groups.values():
             first = entries[0]
             if first.action == CHANGE:
                 changes = [change for entry in entries for change in rows[entry.lsn]]

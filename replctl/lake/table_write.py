@@ -523,7 +523,8 @@ def _enter_versions(
     Args:
         ends, to_truncation: see `commit_log.enter_versions`.
     """
-    statement = next_insert_lsn(catalog.connection)
+    has_several = len(writer.relations) > 1
+    statement = next_insert_lsn(catalog.connection) if has_several else None
     reached = [
         commit_log.enter_versions(
             catalog,
@@ -531,7 +532,7 @@ def _enter_versions(
             relation,
             own_xid=writer.xid,
             ends=ends,
-            statement=statement if len(writer.relations) > 1 else None,
+            statement=statement,
             to_truncation=to_truncation,
         )
         for relation in writer.relations.values()

@@ -79,7 +79,9 @@ class TargetRelations:
         return ReplicatedTable(self.session, root, tree, remote, self.writer_of(root))
 
     def shares_leaves(self, root: Relation) -> bool:
-        """Return whether the target of another published table has a leaf partition of a table."""
+        """Return whether a table shares a leaf partition with another table of the subscription."""
+        if not root.is_partitioned and not root.parents:
+            return False
         with self.session.read() as catalog:
             members = {m.relid for m in subscription_relations(catalog, self._subscription.oid)}
             related = {*ancestors_of(catalog, root.oid)}

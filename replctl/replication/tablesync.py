@@ -79,7 +79,9 @@ def hand_over(
     if relation.state is RelState.FINISHEDCOPY:
         table = run.of_table(relation)
         table.subscriber.state.check_targets()
-        lsn = catch_up(table, run.subscriber.state.position().lsn)
+        state = run.subscriber.state
+        # Apply may have repeated the definitions of its next commit: this table must do so, too
+        lsn = catch_up(table, max(state.position().lsn, state.followed_lsn()))
         injection_point("tablesync.before-syncdone")
         digest = run.publisher.slots.digest_at(lsn)
         relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn, digest=digest)

@@ -22,7 +22,7 @@ _SUBSCRIBE = "CREATE SUBSCRIPTION s CONNECTION 'dbname=shop' PUBLICATION p WITH 
 _COLUMNS = """
 SELECT nspname || '.' || relname, string_agg(attname, ' ' ORDER BY attnum)
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid
-WHERE relkind = 'r' AND attnum > 0 AND nspname <> 'pg_catalog' GROUP BY 1 ORDER BY 1
+WHERE relkind = 'r' AND attnum > 0 AND c.oid >= 16384 GROUP BY 1 ORDER BY 1
 """
 _LEFT = """
 SELECT (SELECT count(*) FROM pg_class WHERE relkind = 'r' AND oid >= 16384),
