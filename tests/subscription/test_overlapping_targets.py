@@ -63,9 +63,9 @@ def test_changes_of_both_tables_are_applied_in_their_order(
     assert failure.error.message == "injected"
     assert subscriber.sync() == []
     assert _rows(subscriber) == [("1", "t"), ("101", "t"), ("102", "hi")]
+    publisher.run("BEGIN")
     publisher.run("INSERT INTO t VALUES (103, 't')")
     publisher.run("INSERT INTO t_hi VALUES (104, 'hi')")
-    publisher.run("BEGIN")
     publisher.run("DELETE FROM t WHERE a = 101")
     publisher.run("INSERT INTO t_hi VALUES (101, 'moved')")
     publisher.run("DELETE FROM t_hi WHERE a = 102")
