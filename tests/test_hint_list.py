@@ -240,7 +240,7 @@ HINTS: dict[str, str] = {
     "Give Spark more memory: --conf spark.driver.memory=4g.": MACHINE,
     'Start it again with "{}".': "psql/test_spark_server.py::"
     "test_a_server_is_started_once_and_found",
-    'Use "replctl spark stop" there.': "spark/test_server_files.py::"
+    'Use "{}" there.': "spark/test_server_files.py::"
     "test_a_server_of_another_container_is_left_alone",
     "Start the server with {}={}.": "spark/test_spark_settings.py::"
     "test_a_server_with_another_setting_is_refused",

@@ -132,8 +132,11 @@ class Server:
         """
         return self.network == network_namespace()
 
-    def check_place(self) -> None:
+    def check_place(self, cluster: Path) -> None:
         """Check that the server's process IDs and port mean the same in this process.
+
+        Args:
+            cluster: the directory of the server's cluster.
 
         Raises:
             ObjectInUse: the server runs in another container.
@@ -142,7 +145,7 @@ class Server:
             raise ObjectInUse(
                 "the Spark server of this cluster runs in another container or on another machine",
                 detail=f"Its process there is {self.pid}.",
-                hint='Use "replctl spark stop" there.',
+                hint=f'Use "{own_command("spark", "stop", home=cluster)}" there.',
             )
 
     def answers(self) -> bool:
@@ -196,7 +199,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     folder.path.mkdir(mode=0o700, exist_ok=True)
     with folder.starting():
         if (server := find_server(cluster)) is not None:
-            server.check_place()
+            server.check_place(cluster)
             return server, False
         check_user()
         delta_jars(find_java())
@@ -266,7 +269,7 @@ def stop_server(cluster: Path) -> Server | None:
     if server is None:
         folder.description.unlink(missing_ok=True)
         return None
-    server.check_place()
+    server.check_place(cluster)
     with suppress(ProcessLookupError):  # it has ended meanwhile
         os.kill(server.pid, signal.SIGTERM)
     if not folder.wait_for_end(_STOP_TIMEOUT):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from replctl.errors import ObjectInUse
+from replctl.own_command import own_command
 from replctl.spark import Server, ServerConf, attach_server, find_server, start_server, stop_server
 from replctl.spark import server as servers
 from replctl.spark.container import network_namespace, process_namespace
@@ -60,7 +61,8 @@ def test_a_server_of_another_container_is_left_alone(
         for command in (stop_server, lambda place: start_server(place, ServerConf())):
             with pytest.raises(ObjectInUse, match="runs in another container") as caught:
                 command(tmp_path)
-            assert caught.value.hint == 'Use "replctl spark stop" there.'
+            stop = own_command("spark", "stop", home=tmp_path)
+            assert caught.value.hint == f'Use "{stop}" there.'
         attached = attach_server(tmp_path)
         assert (attached is None) == (kind == "network_namespace")
         assert find_server(tmp_path) is not None
