@@ -345,6 +345,7 @@ def test_a_start_that_fails_leaves_the_handler_of_ctrl_c(
         raise ConnectionFailure("the JVM has ended")
 
     monkeypatch.setattr(java_start, "gateway", lambda *_: nullcontext())
+    monkeypatch.setattr(java_start, "forget", lambda: None)  # other tests use this process's JVM
     monkeypatch.setattr(f"{session_start.__name__}.SparkSession.Builder.getOrCreate", fail)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(ConnectionFailure):
