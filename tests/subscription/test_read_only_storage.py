@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from other_user import READS_ALL, replctl_process
+from patience import wait_until
 
 from replctl.spark.java import find_java
 from replctl.spark.maven import delta_jars
@@ -131,7 +132,16 @@ def place() -> Iterator[Path]:
     for path in folder.rglob("*"):
         if path.is_dir() and not path.is_symlink():
             path.chmod(0o700)
-    shutil.rmtree(folder)
+    wait_until(lambda: _is_removed(folder))
+
+
+def _is_removed(folder: Path) -> bool:
+    """Remove a folder, and return whether that worked."""
+    try:
+        shutil.rmtree(folder)
+    except OSError:  # a JVM that is ending removes its own files at the same time
+        return False
+    return True
 
 
 @pytest.fixture
