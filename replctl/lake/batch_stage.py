@@ -7,7 +7,7 @@ earlier ones have left.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from replctl.record import dataclass
@@ -52,6 +52,11 @@ def stages_of(
         leaves: the OIDs of the leaf partitions of each target, by the published relation's name.
             Relations that are missing here are left out.
     """
+    truncations = list(truncations)
+    names = [item.relation.relation_name for item, _start in changes]
+    written = [leaf for name in names for leaf in leaves.get(name, ())]
+    if not truncations and len(written) == len(set(written)):  # nearly always: skip the schedule
+        return (Stage(runs=list(_whole_runs(changes, last, leaves))),)
     schedule = _Schedule(leaves)
     events: list[tuple[int, RelationChanges | Truncation]] = [
         (truncation.position, truncation)
@@ -67,6 +72,18 @@ def stages_of(
         else:
             schedule.change(event, position)
     return tuple(schedule.stages) or (Stage(),)
+
+
+def _whole_runs(
+    changes: Sequence[tuple[RelationChanges, int]],
+    last: int,
+    leaves: Mapping[RelationName, Collection[int]],
+) -> Iterator[Run]:
+    """Yield one run for the changes of each relation."""
+    for item, start in changes:
+        positions = [position for position in item.positions if start <= position <= last]
+        if positions and item.relation.relation_name in leaves:
+            yield Run(item, min(positions), max(positions))
 
 
 class _Schedule:
