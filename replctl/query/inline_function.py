@@ -63,6 +63,11 @@ def _built_in(environment: CatalogEnvironment, expr: nodes.OpExpr) -> nodes.Expr
     operator = _built_in_operator(function)
     if operator is not None:
         return replace(expr, operator_oid=operator.oid, name=operator.name)
+    return _call_of(expr, function)
+
+
+def _call_of(expr: nodes.OpExpr, function: int) -> nodes.FuncExpr:
+    """Return a user's operator as a call of its function, whose OID is `function`."""
     return nodes.FuncExpr(
         function,
         expr.function,
@@ -99,17 +104,7 @@ def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | No
             return node
         case nodes.OpExpr(operator_oid=oid) if oid >= FIRST_USER_OID:
             function = environment.operator(oid).function_oid
-            if function < FIRST_USER_OID:
-                return None
-            return nodes.FuncExpr(
-                function,
-                node.function,
-                node.type,
-                node.args,
-                collation=node.collation,
-                input_collation=node.input_collation,
-                pos=node.pos,
-            )
+            return None if function < FIRST_USER_OID else _call_of(node, function)
     return None
 
 
