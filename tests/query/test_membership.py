@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 from golden_script import answer_of
+from query_in_spark_sql import spark_sql_of
 
-from replctl.functions.function_context import function_context
-from replctl.parser import ast
-from replctl.parser.parse import parse_statement
-from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.lake import spark_sql
-from replctl.query.query_rewrite import rewritten
 from replctl.session import Session
 
 _ROWS = "(SELECT x FROM v)"
@@ -23,16 +18,6 @@ def tables(session: Session) -> Session:
     return session
 
 
-def sql(session: Session, text: str) -> str:
-    """Return a query as Spark SQL."""
-    with session.read() as catalog:
-        context = function_context(session, catalog)
-        statement = parse_statement(text)
-        assert isinstance(statement, ast.SelectStmt)
-        query = QueryAnalyzer(context.environment, session.transaction_start).query(statement)
-        return spark_sql(rewritten(context, query), context)
-
-
 @pytest.mark.parametrize(
     "condition",
     [
@@ -43,7 +28,7 @@ def sql(session: Session, text: str) -> str:
     ],
 )
 def test_conditions_keep_the_in_of_spark(tables: Session, condition: str) -> None:
-    assert "EXISTS" not in sql(tables, f"SELECT id FROM w WHERE {condition}")
+    assert "EXISTS" not in spark_sql_of(tables, f"SELECT id FROM w WHERE {condition}")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +46,7 @@ def test_conditions_keep_the_in_of_spark(tables: Session, condition: str) -> Non
     ],
 )
 def test_a_value_is_null_where_postgresql_finds_null(tables: Session, query: str) -> None:
-    text = sql(tables, query)
+    text = spark_sql_of(tables, query)
     assert "NOT IN" not in text
     assert "THEN NULL ELSE" in text
 
@@ -97,14 +82,14 @@ def test_the_rest_is_refused_while_the_tables_are_small(
 )
 def test_python_computes_what_repeats_a_subquery(tables: Session, value: str) -> None:
     """Spark refuses subqueries next to or in a lambda."""
-    text = sql(tables, f"SELECT {value} FROM w")
+    text = spark_sql_of(tables, f"SELECT {value} FROM w")
     assert "transform(" not in text
     assert "replctl_" in text
 
 
 def test_text_that_looks_like_a_subquery_is_none(tables: Session) -> None:
     value = "nullif(repeat(x::text || '(SELECT \\', id), x::text || id::text || ' (WITH ')"
-    assert "(WITH" in sql(tables, f"SELECT ({value}) IS NULL FROM w")
+    assert "(WITH" in spark_sql_of(tables, f"SELECT ({value}) IS NULL FROM w")
 
 
 @pytest.mark.parametrize(
@@ -121,4 +106,6 @@ def test_python_gets_no_subquery_next_to_a_volatile_function(
     error = "volatile functions next to aggregates or subqueries are not supported"
     answer = answer_of(tables, f"SELECT id FROM w WHERE {condition}")
     assert answer == (f"ERROR 0A000: {error}",)
-    assert "rand()" in sql(tables, f"SELECT id FROM w WHERE x IN {_ROWS} OR random() < 0.5")
+    assert "rand()" in spark_sql_of(
+        tables, f"SELECT id FROM w WHERE x IN {_ROWS} OR random() < 0.5"
+    )

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import pytest
 from golden_script import answer_of
+from query_in_spark_sql import spark_sql_of
 
 from replctl.execute import execute
-from replctl.functions.function_context import function_context
-from replctl.parser import ast
-from replctl.parser.parse import parse_statement
-from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.lake import spark_sql
-from replctl.query.query_rewrite import rewritten
 from replctl.session import Session
 
 _TABLE = "CREATE TABLE t (i int, b int8, m numeric(10,2), n numeric, f float4, d date)"
-
-
-def _spark_sql(session: Session, text: str) -> str:
-    """Return the Spark SQL of a query of the table t."""
-    with session.read() as catalog:
-        context = function_context(session, catalog)
-        statement = parse_statement(text)
-        assert isinstance(statement, ast.SelectStmt)
-        query = QueryAnalyzer(context.environment, session.transaction_start).query(statement)
-        return spark_sql(rewritten(context, query), context)
 
 
 def test_sqlite_adds_offsets_of_ranges_to_numbers_only(session: Session) -> None:
@@ -51,7 +36,7 @@ def test_spark_orders_ranges_by_sums_without_overflow(
 ) -> None:
     list(execute(session, _TABLE))
     window = f"ORDER BY {column} RANGE BETWEEN {offset} PRECEDING AND CURRENT ROW"
-    sql = _spark_sql(session, f"SELECT count(*) OVER ({window}) FROM t")
+    sql = spark_sql_of(session, f"SELECT count(*) OVER ({window}) FROM t")
     number = "ibmnf".index(column) + 1
     assert f"(ORDER BY CAST(r1.c{number} AS {key}) ASC NULLS LAST RANGE BETWEEN" in sql
 
@@ -80,9 +65,9 @@ def test_spark_gets_an_order_where_it_requires_one(session: Session, call: str) 
     list(execute(session, _TABLE))
     shown = call.replace("r1.c1", "i")
     for window, written in (("", ""), ("PARTITION BY b", "PARTITION BY r1.c2 ")):
-        sql = _spark_sql(session, f"SELECT {shown} OVER ({window}) FROM t")
+        sql = spark_sql_of(session, f"SELECT {shown} OVER ({window}) FROM t")
         assert f"{call} OVER ({written}ORDER BY NULL)" in sql
-    sql = _spark_sql(session, f"SELECT {shown} OVER (ROWS CURRENT ROW) FROM t")
+    sql = spark_sql_of(session, f"SELECT {shown} OVER (ROWS CURRENT ROW) FROM t")
     frame = " ROWS CURRENT ROW" if call.startswith("nth_value") else ""
     assert f"{call} OVER (ORDER BY NULL{frame})" in sql
 
@@ -91,7 +76,7 @@ def test_spark_gets_an_order_where_it_requires_one(session: Session, call: str) 
 def test_frames_of_functions_that_ignore_them_are_left_out(session: Session, call: str) -> None:
     list(execute(session, _TABLE))
     for frame in ("ROWS 1 PRECEDING", "GROUPS 1 PRECEDING", "RANGE CURRENT ROW EXCLUDE TIES"):
-        sql = _spark_sql(session, f"SELECT {call} OVER (ORDER BY i {frame}) FROM t")
+        sql = spark_sql_of(session, f"SELECT {call} OVER (ORDER BY i {frame}) FROM t")
         assert "OVER (ORDER BY r1.c1 ASC NULLS LAST)" in sql
 
 
@@ -99,18 +84,18 @@ def test_frames_of_functions_that_ignore_them_are_left_out(session: Session, cal
 def test_spark_gets_an_order_for_range(session: Session, call: str) -> None:
     list(execute(session, _TABLE))
     frame = "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    sql = _spark_sql(session, f"SELECT {call} OVER (PARTITION BY b {frame}) FROM t")
+    sql = spark_sql_of(session, f"SELECT {call} OVER (PARTITION BY b {frame}) FROM t")
     assert f" OVER (PARTITION BY r1.c2 ORDER BY NULL {frame})" in sql
 
 
 def test_spark_gets_numbers_of_rows_that_it_can_count_to(session: Session) -> None:
     list(execute(session, _TABLE))
     for frame in ("'3000000000' PRECEDING", "BETWEEN 2 PRECEDING AND '3000000000' FOLLOWING"):
-        sql = _spark_sql(session, f"SELECT count(*) OVER (ROWS {frame}) FROM t")
+        sql = spark_sql_of(session, f"SELECT count(*) OVER (ROWS {frame}) FROM t")
         written = frame.replace("'3000000000'", "2147483647")
         assert f"count(*) OVER (ROWS {written})" in sql
     window = "ORDER BY b RANGE '3000000000' PRECEDING"
-    sql = _spark_sql(session, f"SELECT count(*) OVER ({window}) FROM t")
+    sql = spark_sql_of(session, f"SELECT count(*) OVER ({window}) FROM t")
     assert " ASC NULLS LAST RANGE 3000000000 PRECEDING)" in sql
 
 
@@ -131,7 +116,7 @@ def test_offsets_that_are_no_numbers_are_refused(session: Session, offset: str, 
 
 def test_sum_of_doubles_formats_only_zeros_as_text(session: Session) -> None:
     list(execute(session, _TABLE))
-    sql = _spark_sql(session, "SELECT sum(f::float8) OVER (ORDER BY i) FROM t")
+    sql = spark_sql_of(session, "SELECT sum(f::float8) OVER (ORDER BY i) FROM t")
     item = "CAST((CAST(r1.c5 AS DOUBLE)) AS DOUBLE)"
     assert f"bool_and({item} = 0D AND CAST({item} AS STRING) = '-0.0') OVER (" in sql
     assert sql.count("AS STRING) =") == 1
@@ -139,7 +124,7 @@ def test_sum_of_doubles_formats_only_zeros_as_text(session: Session) -> None:
 
 def test_aggregates_of_windows_need_no_order(session: Session) -> None:
     list(execute(session, _TABLE))
-    sql = _spark_sql(session, "SELECT count(*) OVER (), first_value(i) OVER () FROM t")
+    sql = spark_sql_of(session, "SELECT count(*) OVER (), first_value(i) OVER () FROM t")
     assert "count(*) OVER ()" in sql
     assert "first_value(r1.c1) OVER ()" in sql
 
@@ -159,7 +144,7 @@ def test_aggregates_of_windows_need_no_order(session: Session) -> None:
 )
 def test_spark_gets_counts_that_it_can_use(session: Session, call: str, sql: str) -> None:
     list(execute(session, _TABLE))
-    found = _spark_sql(session, f"SELECT {call} OVER (ORDER BY i) FROM t")
+    found = spark_sql_of(session, f"SELECT {call} OVER (ORDER BY i) FROM t")
     assert found.startswith(f"SELECT {sql}")
 
 
@@ -187,7 +172,7 @@ def test_spark_gets_no_counts_of_columns(session: Session, call: str) -> None:
 )
 def test_spark_gets_a_limit_that_it_can_count_to(session: Session, clauses: str, sql: str) -> None:
     list(execute(session, _TABLE))
-    assert sql in _spark_sql(session, f"SELECT i FROM t {clauses}")
+    assert sql in spark_sql_of(session, f"SELECT i FROM t {clauses}")
 
 
 @pytest.mark.parametrize(
