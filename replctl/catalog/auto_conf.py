@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+from replctl.durable_file import durable_rename
 from replctl.errors import InvalidParameterValue, IoError
 from replctl.private_file import open_private
 from replctl.types.guc import settings
@@ -78,9 +79,7 @@ def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with open_private(temporary, flags, "w", encoding="utf-8") as file:
             file.write(_HEADER + "".join(lines))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        durable_rename(temporary, path)
     except OSError as error:
         raise IoError(f'could not write file "{path}": {error.strerror}') from error
 

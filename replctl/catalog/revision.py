@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from replctl.catalog import schema
 from replctl.catalog.home_directory import CATALOG
+from replctl.durable_file import durable_rename
 from replctl.errors import IoError, ObjectInUse, ObjectNotInPrerequisiteState
 from replctl.injection_point import injection_point
 from replctl.private_file import open_private
@@ -85,7 +86,7 @@ def keep_copy(engine: Engine, home: Path, revision: str) -> Path:
                 source.backup(target)
         finally:
             target.close()
-        os.replace(unfinished, copy)
+        durable_rename(unfinished, copy)
     except (OSError, sqlite3.Error) as error:
         raise IoError(
             f'could not copy the catalog of cluster "{home}" before its upgrade',

@@ -42,6 +42,7 @@ from replctl.catalog.transaction import insert_lsn
 from replctl.catalog.wal_availability import check_not_invalidated
 from replctl.catalog.worker import Walsender, claim_walsender, release_walsender, report_walsender
 from replctl.conninfo import quote_value
+from replctl.durable_file import durable_rename
 from replctl.errors import (
     CannotConnectNow,
     FeatureNotSupported,
@@ -282,7 +283,7 @@ def _back_up(primary: Cluster, home: Path) -> None:
         raise IoError(f'could not make standby "{home}"', detail=str(error)) from error
     finally:
         target.close()
-    os.replace(unfinished, home / CATALOG)
+    durable_rename(unfinished, home / CATALOG)
 
 
 def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:

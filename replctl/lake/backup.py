@@ -16,6 +16,7 @@ from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG, check_is_outside_tables
 from replctl.catalog.table_home import BASE
+from replctl.durable_file import durable_rename
 from replctl.errors import (
     FeatureNotSupported,
     IoError,
@@ -128,7 +129,7 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
         shutil.copy2(cluster.path / AUTO_CONF, directory / AUTO_CONF)
         make_private(directory / AUTO_CONF)
     os.sync()  # the catalog turns the directory into a cluster: it must be copied last
-    os.replace(catalog, directory / CATALOG)
+    durable_rename(catalog, directory / CATALOG)
     return Backup(copied, files, elsewhere)
 
 

@@ -42,6 +42,7 @@ from replctl.injection_point import injection_point
 from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded_log
 from replctl.lake.delta_log import commits_after, latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
+from replctl.lake.durable_version import sync_versions
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import adopters_of
 from replctl.lake.recovery import recover
@@ -233,6 +234,7 @@ def _commit_unmarked(session: Session, relation: Relation, run: Callable[[str], 
         before = last_logged_version(catalog.connection, relation.oid)
     token = uuid4().hex
     run(token)
+    sync_versions(relation.storage.location, before)
     enter_foreign_versions(session, [relation.oid])
     if current is None or current.storage is None or current.storage.has_foreign or before is None:
         return

@@ -36,6 +36,7 @@ from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.delta_rules import check_can_be_undone
+from replctl.lake.durable_version import sync_versions
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import check_is_empty
@@ -157,6 +158,7 @@ class TableWriter:
         )
         if not may_be_nothing:
             commit_log.check_written(self.session.cluster, self.relations[relid], mark, before)
+        sync_versions(location, before)
 
     def source(self, relid: int) -> TableSource:
         """Return the source for reading the newest state of one of the relations."""

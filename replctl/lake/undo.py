@@ -20,6 +20,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.durable_version import sync_versions
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import restore
@@ -167,6 +168,7 @@ def _undoing(
     yield CommitNote(commit_log.marked_text(cluster, mark, relation.oid))
     if not may_be_nothing:
         commit_log.check_written(cluster, relation, mark, max(versions))
+    sync_versions(storage_of(relation).location, max(versions))
 
 
 def warn_of_undo(session: Session, xid: int, error: PostgresError) -> None:

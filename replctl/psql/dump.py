@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from replctl.dump.dumped_database import DumpOptions, dump_database
+from replctl.durable_file import durable_rename
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
 
@@ -29,7 +29,7 @@ def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -
         try:
             with unfinished.open("w", encoding="utf-8", newline="\n") as target:
                 target.writelines(parts)
-            os.replace(unfinished, file)
+            durable_rename(unfinished, Path(file))
         except OSError as error:  # such as a full disk: the former dump stays
             settings.messages.error(f'could not write "{file}": {error.strerror}')
             succeeded.clear()

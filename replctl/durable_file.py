@@ -1,0 +1,64 @@
+"""Force files and their names to the disk, so that they survive a power failure (fd.c)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from replctl.errors import IoError
+
+#: The errors of file systems that cannot force a directory to the disk.
+_NO_DIRECTORIES = (errno.EBADF, errno.EINVAL, errno.EISDIR, errno.EACCES, errno.ENOTSUP)
+
+
+def durable_rename(unfinished: Path, target: Path) -> None:
+    """Give a complete file the name of another one.  After a crash the name has either the old or
+    the new content.
+
+    Raises:
+        IoError: a file cannot be forced to the disk (58030).
+        OSError: the file cannot be renamed.
+    """
+    sync_file(unfinished)
+    os.replace(unfinished, target)
+    sync_directory(target.parent)
+
+
+def sync_file(path: Path | str) -> None:
+    """Force a file to the disk.  A file that another program has removed needs nothing.
+
+    Raises:
+        IoError: the disk reports an error (58030).
+    """
+    try:
+        _sync(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_synced("file", path, error) from error
+
+
+def sync_directory(path: Path | str) -> None:
+    """Force the names of a directory's files to the disk, if its file system can do that.
+
+    Raises:
+        IoError: the disk reports an error (58030).
+    """
+    try:
+        _sync(path)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORIES:
+            raise _not_synced("directory", path, error) from error
+
+
+def _sync(path: Path | str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _not_synced(what: str, path: Path | str, error: OSError) -> IoError:
+    return IoError(f'could not fsync {what} "{path}": {error.strerror}')
