@@ -30,22 +30,29 @@ def read_auto_conf(cluster_path: Path) -> dict[str, str]:
     """
     path = cluster_path / AUTO_CONF
     try:
-        lines = path.read_bytes().decode("utf-8").split("\n")  # values may contain "\r"
+        lines = path.read_bytes().split(b"\n")  # values may contain "\r"
     except FileNotFoundError:  # the first ALTER SYSTEM creates it
         return {}
     except OSError as error:
         raise IoError(f'could not open file "{path}": {error.strerror}') from error
     found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
+        if not line.strip() or line.lstrip().startswith(b"#"):
             continue
-        match = _LINE.fullmatch(line)
+        match = _match_setting(line)
         if match is None:
             raise IoError(f'syntax error in file "{path}" line {number}')
         quoted = match[2]
         value = match[3] if quoted is None else re.sub(r"''|\\(.)", _unescaped, quoted)
         found[match[1].lower()] = value
     return found
+
+
+def _match_setting(line: bytes) -> re.Match[str] | None:
+    try:
+        return _LINE.fullmatch(line.decode("utf-8"))
+    except UnicodeDecodeError:  # another program has edited the file
+        return None
 
 
 def configured_value(cluster_path: Path, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from replctl.errors import (
     ConfigurationLimitExceeded,
     FeatureNotSupported,
     InvalidParameterValue,
+    IoError,
     LockNotAvailable,
     Notice,
     TooManyConnections,
@@ -80,6 +82,13 @@ def test_a_configured_value_may_contain_other_line_ends(cluster: Cluster, charac
     assert connect(cluster).search_path == (value,)
     write_auto_conf(cluster.path, {})
     assert connect(cluster).setting("search_path") == '"$user", public'
+
+
+def test_a_line_of_another_encoding_is_named(cluster: Cluster) -> None:
+    path = cluster.path / "postgresql.auto.conf"
+    path.write_bytes(b"work_mem = 8MB\nmy.x = 'caf\xe9'\n")
+    with pytest.raises(IoError, match=re.escape(f'syntax error in file "{path}" line 2')):
+        connect(cluster)
 
 
 def test_a_configured_value_has_no_newline(cluster: Cluster, tmp_path: Path) -> None:
