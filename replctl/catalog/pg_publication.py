@@ -82,6 +82,10 @@ class Memberships:
         """
         if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
             return None
+        return self.entry(publication, relation)
+
+    def entry(self, publication: Publication, relation: Relation) -> PublishedTable | None:
+        """Return a table's entry in a publication, even if the publication also has its schema."""
         return self._tables.get((publication.oid, relation.oid))
 
     def members(self, publication: Publication) -> set[int]:

@@ -459,16 +459,23 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
     ]
 
 
-def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = NO_XID) -> int:
+def enter_message(
+    catalog: Catalog, prefix: str, content: bytes, *, xid: int = NO_XID, origin: str | None = None
+) -> int:
     """Add a message to the log, in a transaction or outside of transactions (NO_XID), and return
     its LSN.
+
+    Args:
+        origin: the name of the replication origin of the session.
     """
-    detail: dict[str, object] = {"prefix": prefix, "content": content.hex()}
+    detail: dict[str, object] = {"prefix": prefix, "content": content.hex(), "origin": origin}
     return enter(catalog, xid, 0, None, MESSAGE, detail)
 
 
-def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
-    """Return LSN, prefix and content of the messages in (from_lsn, to_lsn] outside of
+def messages_between(
+    catalog: Catalog, from_lsn: int, to_lsn: int
+) -> list[tuple[int, str, bytes, str | None]]:
+    """Return LSN, prefix, content and origin of the messages in (from_lsn, to_lsn] outside of
     transactions.
     """
     wal = state_schema.pg_wal
@@ -483,4 +490,4 @@ def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple
         .order_by(wal.c.lsn)
     )
     found = [(int(lsn), json.loads(text)) for lsn, text in catalog.connection.execute(query)]
-    return [(lsn, d["prefix"], bytes.fromhex(d["content"])) for lsn, d in found]
+    return [(lsn, d["prefix"], bytes.fromhex(d["content"]), d.get("origin")) for lsn, d in found]

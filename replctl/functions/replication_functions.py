@@ -241,7 +241,9 @@ def _logged_message(
 ) -> int:
     with context.session.write(changes_definitions=False) as catalog:
         xid = catalog.top_xid if is_transactional else NO_XID
-        return enter_message(catalog, prefix, content, xid=xid)
+        at = context.session.origin
+        origin = None if at is None else at.name
+        return enter_message(catalog, prefix, content, xid=xid, origin=origin)
 
 
 def _reset_subscription_stats(context: FunctionContext, oid: int | None) -> str:

@@ -30,6 +30,7 @@ from replctl.lake.batch_stage import Stage
 from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
+from replctl.lake.partition_tree import subtree
 from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import remove_rows
@@ -419,16 +420,18 @@ class BatchApply(TargetWrite):
         targets: Mapping[int, WriteStep],
         done: Mapping[int, int | None],
     ) -> None:
-        """Empty the tables of a TRUNCATE, with one log entry for each."""
+        """Empty the tables of a TRUNCATE.  The log gets an entry for each table of their trees.
+
+        CASCADE has no effect here (apply_handle_truncate).
+        """
         detail: dict[str, object] = {
-            "cascade": truncation.cascade,
+            "cascade": False,
             "restart_identity": truncation.restart_identity,
         }
         for name in truncation.relations:
             root, tree = trees[name]
-            writer.truncations[root.oid] = detail
+            writer.truncations |= {part.oid: detail for part in subtree(root, tree)}
             for leaf in leaves_of_root(root, tree):
-                writer.truncations[leaf.oid] = detail
                 storage = leaf.storage
                 if storage is None or not storage.is_made or leaf.oid in done:
                     continue

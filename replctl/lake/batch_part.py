@@ -21,12 +21,12 @@ from replctl.errors import (
     SerializationFailure,
 )
 from replctl.lake.batch_stage import Run, Stage, stages_of
+from replctl.lake.partition_tree import subtree
 from replctl.lake.replicated_table import ReplicatedTable, TableOutcome, first_action
 from replctl.lake.target_relations import (
     PartitionTrees,
     TargetRelations,
     leaves_of_root,
-    leaves_of_trees,
 )
 from replctl.lake.truncation import check_truncatable
 from replctl.record import dataclass
@@ -223,8 +223,7 @@ class BatchPart:
         return lambda: changes.thread.run(find)
 
     def _check_truncatable(self, trees: PartitionTrees) -> None:
-        emptied: dict[int, Relation] = {root.oid: root for root, _tree in trees.values()}
-        emptied |= leaves_of_trees(trees)
+        emptied = {part.oid: part for entry in trees.values() for part in subtree(*entry)}
         with self._relations.session.read() as catalog:
             check_truncatable(catalog, emptied)
 

@@ -86,8 +86,8 @@ def decode(
     with session.read() as catalog:
         commits = commits_between(catalog, from_lsn, to_lsn)
         messages = [
-            Message(lsn, prefix, content, is_transactional=False)
-            for lsn, prefix, content in messages_between(catalog, from_lsn, to_lsn)
+            Message(lsn, prefix, content, is_transactional=False, origin=origin)
+            for lsn, prefix, content, origin in messages_between(catalog, from_lsn, to_lsn)
         ]
     decoded = [commit for commit in commits if commit.entries or commit.changes_catalog]
     start, size = 0, min(ceil(wanted / _ROWS_OF_COMMIT) or _COMMITS_AT_ONCE, _COMMITS_AT_ONCE)

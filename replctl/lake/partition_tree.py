@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from replctl.catalog.pg_class import PartitionBound, Relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
@@ -29,7 +29,15 @@ def _paths(parent: Relation, descendants: dict[int, Relation]) -> Iterator[list[
             yield [child]
 
 
-def _children(parent: Relation, descendants: dict[int, Relation]) -> list[Relation]:
+def subtree(root: Relation, descendants: Mapping[int, Relation]) -> list[Relation]:
+    """Return a relation and all its partitions, level by level."""
+    found = [root]
+    for relation in found:
+        found += sorted(_children(relation, descendants), key=lambda child: child.oid)
+    return found
+
+
+def _children(parent: Relation, descendants: Mapping[int, Relation]) -> list[Relation]:
     return [
         child
         for child in descendants.values()

@@ -94,13 +94,14 @@ class TruncateChange:
 @dataclass(frozen=True, slots=True)
 class Message:
     """A message of pg_logical_emit_message().  A message that is not transactional belongs to no
-    transaction.
+    transaction, but may have an origin.
     """
 
     lsn: int
     prefix: str
     content: bytes
     is_transactional: bool
+    origin: str | None = None
 
     @property
     def end_lsn(self) -> int:

@@ -101,10 +101,10 @@ class PgOutput:
         """Return the messages of the protocol for a transaction, or for a message outside of
         transactions; none if there is nothing to send.
         """
-        if isinstance(decoded, Message):
-            return [OutputRow(decoded.lsn, 0, _message(decoded))] if self.sends_messages else []
         if self.only_local and decoded.origin:
             return []
+        if isinstance(decoded, Message):
+            return [OutputRow(decoded.lsn, 0, _message(decoded))] if self.sends_messages else []
         changes = [
             OutputRow(change.lsn, decoded.xid, data)
             for change in decoded.changes

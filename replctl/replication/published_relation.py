@@ -97,6 +97,8 @@ class PublicationSet:
             found = self._published_level(publication, relation, path)
             if found is None:
                 continue
+            if relation.is_partitioned and not publication.publish_via_partition_root:
+                continue  # it publishes the leaf partitions, and not a TRUNCATE of the root
             actions |= {action for action in Action if publication.publishes(action.publish_option)}
             if found > level:
                 level, published_as, publishers = found, path[found - 1], [publication]
@@ -136,6 +138,10 @@ class PublicationSet:
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
         """Return a table's entry in a publication (Memberships.membership)."""
         return self._memberships.membership(publication, relation)
+
+    def entry(self, publication: Publication, relation: Relation) -> PublishedTable | None:
+        """Return a table's own entry in a publication (Memberships.entry)."""
+        return self._memberships.entry(publication, relation)
 
     def _filters(
         self, publishers: Sequence[Publication], published_as: Relation

@@ -122,15 +122,16 @@ def check_sent_in_parts(catalog: Catalog, relation: Relation) -> None:
 def _filter_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Return whether the row filter only uses columns of the replica identity."""
-    if identity is None:
+    """Return whether the row filter only uses columns of the replica identity.
+
+    The filter must do so even if it has no effect, because the publication also has the table's
+    schema (pub_rf_contains_invalid_column).
+    """
+    (publication,) = publications.publications
+    entry = publications.entry(publication, published.published_as)
+    if identity is None or entry is None or entry.row_filter is None:
         return True
-    used = {
-        attnum
-        for items in published.filters.values()
-        for item in items
-        for attnum in _columns_of(item)
-    }
+    used = _columns_of(entry.row_filter)
     return _names(published.published_as, used) <= _names(published.relation, identity)
 
 

@@ -78,10 +78,12 @@ class TestDecoding:
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
         """Return the lines for a transaction, or for a message outside of transactions."""
+        if self.only_local and decoded.origin:
+            return []
         if isinstance(decoded, Message):
             return [OutputRow(decoded.lsn, 0, _message(decoded))]
         changes = decoded.changes
-        if (self.only_local and decoded.origin) or (self.skips_empty and not changes):
+        if self.skips_empty and not changes:
             return []
         xid = f" {decoded.xid}" if self.include_xids else ""
         at = ""

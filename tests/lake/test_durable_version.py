@@ -24,7 +24,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     def fsync(descriptor: int) -> None:
         paths.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
 
-    monkeypatch.setattr(durable_file.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     return paths
 
 
