@@ -202,7 +202,9 @@ class PublishedTables:
             privileges = self._session.privileges(current)
             try:
                 privileges.check_schema(table.relation.schema_oid, name.schema, Privilege.USAGE)
-                privileges.check_relation(table.relation, Privilege.SELECT, table.columns)
+                privileges.check_relation(
+                    table.relation, Privilege.SELECT, {*table.columns, *_filtered(table)}
+                )
                 policies = self._policies(current, table.relation)
                 leaves = leaf_partitions(catalog, table.relation)
                 oids = [leaf.oid for leaf in leaves]
@@ -302,6 +304,12 @@ def _find_table(publication_set: PublicationSet, name: RelationName) -> TableToC
     raise UndefinedTable(
         f'could not fetch table info for table "{name}" from publisher: table not found'
     )
+
+
+def _filtered(table: TableToCopy) -> set[int]:
+    """Return the attnums of the columns that the row filters of a copy read."""
+    found = (node for row_filter in table.filters for node in nodes.walk(row_filter))
+    return {node.attnum for node in found if isinstance(node, nodes.Var)}
 
 
 def _no_rows(table: TableToCopy) -> str:
