@@ -23,7 +23,7 @@ from replctl.catalog.pg_replication_slots import (
     own_origin,
 )
 from replctl.catalog.pg_sequence import SequenceValues
-from replctl.catalog.transaction import BlockXids, Catalog
+from replctl.catalog.transaction import BlockXids, Catalog, note_definitions
 from replctl.errors import (
     FeatureNotSupported,
     InternalError,
@@ -345,6 +345,8 @@ class Session:
                     self.origin,
                     changes_catalog=changes_definitions,
                 )
+            elif self.block is not None and changes_definitions and catalog.has_changes:
+                note_definitions(catalog.connection, catalog.top_xid)
         if self.block is not None:
             self.block.xids = catalog.xids
             self.block.changes_definitions |= catalog.has_changes

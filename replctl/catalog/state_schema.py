@@ -111,6 +111,7 @@ pg_xact = Table(
     text("origin", nullable=True),  # name of the replication origin that the changes came from
     integer("origin_lsn", nullable=True),
     boolean("changes_catalog"),
+    integer("definitions_lsn", nullable=True),  # end of the log before a block changed definitions
     boolean("is_internal"),  # not the transaction of a statement
     text("digest", nullable=True),  # covers the commit and all before it (commit_digest.py)
 )

@@ -479,6 +479,25 @@ def commit_transaction(
     return commit_lsn
 
 
+def note_definitions(connection: Connection, xid: int) -> None:
+    """Record that a transaction block changes definitions only after its present log entries."""
+    xact = state_schema.pg_xact
+    connection.execute(
+        update(xact)
+        .where(xact.c.xid == xid, xact.c.definitions_lsn.is_(None))
+        .values(definitions_lsn=insert_lsn(connection))
+    )
+
+
+def definitions_lsn(connection: Connection, xid: int) -> int | None:
+    """Return the LSN of a transaction's entries that come before its changes of definitions; None
+    if it changed none, or no entry comes before.
+    """
+    xact = state_schema.pg_xact
+    found = connection.execute(select(xact.c.definitions_lsn).where(xact.c.xid == xid)).scalar()
+    return None if found is None else int(found)
+
+
 def abort_transaction(connection: Connection, xid: int) -> None:
     """Undo the changes of `xid` in the catalogs, and remove its record.  The caller must have
     undone its writes to tables.

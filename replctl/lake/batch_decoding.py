@@ -21,7 +21,7 @@ from replctl.catalog.pg_wal import (
     entries_between,
     numbered,
 )
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.transaction import Catalog, definitions_lsn
 from replctl.errors import (
     DataError,
     FeatureNotSupported,
@@ -174,16 +174,23 @@ class BatchDecoding:
             entries = entries_between(current, log.from_lsn, log.to_lsn)
             # Definitions are the same for all entries of the range.
             time = entries[0].commit_lsn if entries else log.to_lsn
-            definitions = _definitions(
-                current.as_of(time), log.publications, {entry.relid for entry in entries}
-            )
+            relids = {entry.relid for entry in entries}
+            definitions = _definitions(current.as_of(time), log.publications, relids)
+            left = relids - definitions.relations.keys()
+            former = _formerly_published(current, log.publications, entries, left)
             known = {publication.name for publication in list_publications(current)}
         missing = set(log.publications) - definitions.publications - known
         if missing and entries:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
         if definitions.problems:
             raise DecodingFailure(definitions.problems[0])
-        return entries, definitions.relations
+        sent = [
+            entry
+            for entry in entries
+            if entry.relid not in former or entry.lsn <= former[entry.relid].until
+        ]
+        earlier = {relid: item.published for relid, item in former.items()}
+        return sent, definitions.relations | earlier
 
     @contextmanager
     def _relation_changes(
@@ -312,6 +319,39 @@ def _definitions(
             found[oid] = published
     names = frozenset(publication.name for publication in publication_set.publications)
     return _Definitions(names, found, tuple(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class _FormerlyPublished:
+    """A relation that a transaction drops or no longer publishes, as it was before.
+
+    `until` is the LSN of the transaction's last entry before the change.
+    """
+
+    published: PublishedRelation
+    until: int
+
+
+def _formerly_published(
+    catalog: Catalog,
+    publications: Sequence[str],
+    entries: Sequence[LogEntry],
+    relids: Collection[int],
+) -> dict[int, _FormerlyPublished]:
+    """Return the relations that were published when the first transaction changed their rows.
+
+    Only the first transaction of a range can change definitions.
+
+    Args:
+        relids: relations that are not published at the end of the transaction.
+    """
+    until = definitions_lsn(catalog.connection, entries[0].xid) if relids else None
+    if until is None:
+        return {}
+    changed = {entry.relid for entry in entries if entry.lsn <= until}
+    before = catalog.as_of(entries[0].commit_lsn - 1)
+    found = _definitions(before, publications, changed.intersection(relids)).relations
+    return {relid: _FormerlyPublished(item, until) for relid, item in found.items()}
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:

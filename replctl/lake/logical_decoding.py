@@ -5,7 +5,7 @@ for an output plugin (logical.c, reorderbuffer.c).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from math import ceil
@@ -25,7 +25,7 @@ from replctl.catalog.pg_wal import (
     numbered,
 )
 from replctl.catalog.relation_kind import RelKind, RelPersistence
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.transaction import Catalog, definitions_lsn
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
@@ -157,21 +157,51 @@ class _Batch:
                 known, places = {}, {}
             entries = [entry for entry in commit.entries if entry.action != MESSAGE]
             then = catalog.as_of(commit.commit_lsn)
-            missing = {entry.relid for entry in entries}.difference(known)
-            for oid, relation in load_relations(then, missing).items():
-                published = self._published(then, relation)
-                if published is not None:
-                    known[oid] = published
+            relids = {entry.relid for entry in entries}
+            known |= self._published_of(then, relids.difference(known))
+            for entry, published in self._former(catalog, commit, relids.difference(known)):
+                self._place(entry, published, catalog.as_of(commit.commit_lsn - 1), places)
             for entry in entries:
-                if entry.relid not in known:
-                    continue
-                table = _as_changed(known[entry.relid], entry)
-                place = (entry.relid, table.relation.columns)
-                if place not in places:
-                    places[place] = len(self._tables)
-                    decoded = _decoded_relation(self._session.environment(then), table)
-                    self._tables.append(_Table(table, decoded))
-                self._places[entry.lsn] = places[place]
+                if entry.relid in known:
+                    self._place(entry, known[entry.relid], then, places)
+
+    def _place(
+        self,
+        entry: LogEntry,
+        published: PublishedRelation,
+        then: Catalog,
+        places: dict[tuple[int, tuple[Column, ...]], int],
+    ) -> None:
+        """Note the table of an entry.  `places` has the tables that are already known."""
+        table = _as_changed(published, entry)
+        place = (entry.relid, table.relation.columns)
+        if place not in places:
+            places[place] = len(self._tables)
+            decoded = _decoded_relation(self._session.environment(then), table)
+            self._tables.append(_Table(table, decoded))
+        self._places[entry.lsn] = places[place]
+
+    def _former(
+        self, catalog: Catalog, commit: Commit, relids: Collection[int]
+    ) -> Iterator[tuple[LogEntry, PublishedRelation]]:
+        """Yield the changes of relations that their transaction later drops, or no longer
+        publishes, with the relations as they were before the transaction.
+        """
+        until = definitions_lsn(catalog.connection, commit.xid) if relids else None
+        if until is None:
+            return
+        found = self._published_of(catalog.as_of(commit.commit_lsn - 1), relids)
+        for entry in commit.entries:
+            if entry.relid in found and entry.lsn <= until:
+                yield entry, found[entry.relid]
+
+    def _published_of(self, then: Catalog, relids: Collection[int]) -> dict[int, PublishedRelation]:
+        """Return those of some relations that are published at a time, by OID."""
+        found = {
+            oid: self._published(then, relation)
+            for oid, relation in load_relations(then, relids).items()
+        }
+        return {oid: item for oid, item in found.items() if item is not None}
 
     def _published(self, then: Catalog, relation: Relation) -> PublishedRelation | None:
         if self._publications is None:

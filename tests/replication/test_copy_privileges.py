@@ -1,4 +1,4 @@
-"""The initial copy needs SELECT on the columns of the row filter, too, as PostgreSQL's COPY does."""
+"""The initial copy needs SELECT on the columns of the row filter, as PostgreSQL's COPY does."""
 
 from __future__ import annotations
 

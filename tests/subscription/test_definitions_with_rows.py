@@ -116,3 +116,28 @@ def test_a_partition_finds_rows_by_its_own_identity(
     (failure,) = subscriber.sync()
     assert failure.error.sqlstate == "0A000"
     assert "its partitions identify rows by different columns" in failure.error.message
+
+
+def test_rows_deleted_before_their_partition_is_detached(
+    publisher: Database, subscriber: Database
+) -> None:
+    publisher.run(
+        "CREATE TABLE r (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);"
+        "CREATE TABLE r1 PARTITION OF r FOR VALUES FROM (1) TO (10);"
+        "CREATE TABLE r2 PARTITION OF r FOR VALUES FROM (10) TO (20);"
+        "INSERT INTO r VALUES (1, 'a'), (2, 'b'), (11, 'c');"
+        "CREATE PUBLICATION p FOR TABLE r WITH (publish_via_partition_root)"
+    )
+    subscriber.run("CREATE TABLE r (id int PRIMARY KEY, v text)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {_CONNECTION} PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run(
+        "BEGIN; UPDATE r SET v = 'bb' WHERE id = 2; DELETE FROM r1 WHERE id = 1;"
+        "ALTER TABLE r DETACH PARTITION r1; DELETE FROM r1; INSERT INTO r VALUES (12, 'd'); COMMIT"
+    )
+    assert subscriber.sync() == []
+    rows = [("2", "bb"), ("11", "c"), ("12", "d")]
+    assert subscriber.rows("SELECT * FROM r ORDER BY id") == rows
+    publisher.run("BEGIN; INSERT INTO r VALUES (13, 'e'); DROP TABLE r, r1; COMMIT")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM r ORDER BY id") == [*rows, ("13", "e")]
