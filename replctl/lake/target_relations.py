@@ -123,9 +123,12 @@ class TargetRelations:
             tables = (relation, *(tree or {}).values())
 
             found = {}
+            leaves = leaves_of_root(relation, tree) if tree else [relation]
             for action, rights in _RIGHTS.items():
-                role = owner if action is Action.TRUNCATE else privileges
-                problem = _problem_of(role, tables, rights)
+                if action is Action.TRUNCATE:  # it needs no privilege on the partitions
+                    problem = _problem_of(owner, rights, [relation], tables)
+                else:
+                    problem = _problem_of(privileges, rights, leaves, tables)
                 if problem is not None:
                     found[action] = problem
         for table in tables:
@@ -164,17 +167,21 @@ class TargetRelations:
 
 
 def _problem_of(
-    privileges: Privileges, tables: Sequence[Relation], rights: Sequence[Privilege]
+    privileges: Privileges,
+    rights: Sequence[Privilege],
+    changed: Sequence[Relation],
+    tables: Sequence[Relation],
 ) -> PostgresError | None:
     """Return the error if a role may not change a table: it lacks a privilege, or policies apply.
 
     Args:
-        tables: the table, then its partitions.
         rights: the required privileges.
+        changed: the tables on which the role needs them.
+        tables: the table and its partitions.
     """
-    relation = tables[0]
-    if not all(privileges.has_on_relation(relation, right) for right in rights):
-        return denied("table", relation.name)
+    for table in changed:
+        if not all(privileges.has_on_relation(table, right) for right in rights):
+            return denied("table", table.name)
     for table in tables:
         if is_row_security_active(privileges, table):
             return FeatureNotSupported(
