@@ -196,7 +196,7 @@ class _Batch:
                 yield entry, found[entry.relid]
 
     def _published_of(self, then: Catalog, relids: Collection[int]) -> dict[int, PublishedRelation]:
-        """Return those of some relations that are published at a time, by OID."""
+        """Return the published relations among some relations at a time, by OID."""
         found = {
             oid: self._published(then, relation)
             for oid, relation in load_relations(then, relids).items()
