@@ -12,6 +12,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.sqlite_error import is_busy
 
+#: The execution option of an engine that has the absolute path of the cluster's home.
+HOME_OPTION = "replctl_home"
 _BUSY_TIMEOUT = 30.0  # seconds to wait for a write transaction of another process
 _BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
@@ -20,7 +22,8 @@ def catalog_engine(path: Path) -> Engine:
     """Return the engine over a catalog.db.  SQLite creates a missing file on first use."""
     url = URL.create("sqlite", database=str(path))
     connect_args = {"timeout": _BUSY_TIMEOUT, "check_same_thread": False, "uri": True}
-    engine = create_engine(url, connect_args=connect_args)
+    options = {HOME_OPTION: str(path.absolute().parent)}
+    engine = create_engine(url, connect_args=connect_args, execution_options=options)
 
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, record: object) -> None:

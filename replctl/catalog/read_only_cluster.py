@@ -21,6 +21,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, text
 
 from replctl.catalog import schema
+from replctl.catalog.catalog_engine import HOME_OPTION
 from replctl.catalog.catalog_file import CatalogFiles
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
@@ -131,6 +132,7 @@ def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -
         "sqlite://",
         creator=lambda: sqlite3.connect(uri, uri=True, check_same_thread=False),
         poolclass=QueuePool,
+        execution_options={HOME_OPTION: str(catalog.absolute().parent)},
     )
 
     @event.listens_for(engine, "connect")

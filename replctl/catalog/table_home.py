@@ -5,11 +5,11 @@ so that the home can be moved and copied.  A standby resolves them in its primar
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
 from replctl.catalog import state_schema
+from replctl.catalog.catalog_engine import HOME_OPTION
 
 #: The directory of a cluster for its own tables.
 BASE = "base"
@@ -31,7 +31,8 @@ class TableHome:
     def __init__(self, connection: Connection) -> None:
         home = connection.execute(select(state_schema.pg_control.c.table_home)).scalar_one_or_none()
         if home is None:
-            home = str(Path(str(connection.engine.url.database)).parent)
+            home = str(connection.get_execution_options()[HOME_OPTION])
+        assert os.path.isabs(home)  # else a table would be read from the working directory
         self.path = home
 
     def located(self, location: str) -> str:

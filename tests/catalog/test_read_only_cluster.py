@@ -71,6 +71,25 @@ def test_another_cluster_is_written_as_soon_as_that_is_possible(
     assert other_cluster(cluster, tmp_path / "other") is other
 
 
+def test_rows_of_a_read_only_home_are_its_own_in_every_working_directory(
+    psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first tables of two clusters have the same relative location."""
+    home, other = tmp_path / "home", tmp_path / "other"
+    for path, row in ((home, 1), (other, 2)):
+        made = psql(
+            "--home", str(path), script=f"CREATE TABLE t (id int); INSERT INTO t VALUES ({row});"
+        )
+        assert made.exit_code == 0
+    command = ("-X", "-A", "-t", "-c", "TABLE t", "-c", "SELECT pg_relation_filepath('t')")
+    for path in (other, tmp_path):
+        monkeypatch.chdir(path)
+        written = psql("--home", str(home), *command)
+        assert written.stdout.startswith(f"1\n{home}/base/")
+        with _unwritable(home):
+            assert psql("--home", str(home), *command) == written
+
+
 def test_a_standby_that_cannot_be_written_does_not_watch(
     psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
