@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
     BREAK,
@@ -43,7 +41,6 @@ from replctl.catalog.transaction import Catalog, begin_transaction, commit_trans
 from replctl.errors import (
     DataCorrupted,
     IoError,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedFile,
 )
@@ -64,6 +61,7 @@ from replctl.lake.foreign_files import has_foreign_files, leads_out, trust_hint
 from replctl.lake.partition_zone import check_partition_zones
 from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement
+from replctl.lake.unknown_mark import check_mark
 from replctl.lake.version_chain import (
     Chain,
     chain_of,
@@ -72,8 +70,6 @@ from replctl.lake.version_chain import (
     relation_chain,
     replaced,
 )
-from replctl.own_command import own_command
-from replctl.types.quote import quote_literal
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
@@ -314,29 +310,15 @@ def _own_marks(
             # If VACUUM has removed the entry, the mark was checked when the entry was made
             is_own = entered.get(commit.version, as_own) == as_own
         else:
-            check_timeline(catalog.connection, mark.timeline)
-            if relid is None and not accepts_marks(catalog.connection, relation.oid):
-                raise _written_by_a_copy(relation, commit.version, cluster.path)
+            is_known = relid is not None
+            check_mark(
+                catalog.connection, relation, commit.version, mark, cluster.path, is_known=is_known
+            )
             is_own = relid == relation.oid and mark.place not in seen
             seen.add(mark.place)
         if is_own:
             own[commit.version] = replace(mark, xid=xid)
     return own
-
-
-def _written_by_a_copy(
-    relation: Relation, version: int, home: Path
-) -> ObjectNotInPrerequisiteState:
-    assert relation.storage is not None
-    identify = own_command("cluster", "identify", "--restored", home=home)
-    return ObjectNotInPrerequisiteState(
-        f'table "{relation.qualified_name}" has commits of this cluster that its catalog lacks',
-        detail=f'Version {version} of the Delta table "{relation.storage.location}" is marked by a'
-        " newer state or a copy of this catalog.",
-        hint=f'If the catalog was restored from a backup, run "{identify}". To treat the commits as'
-        " another writer's, use SELECT"
-        f" replctl_accept_commits({quote_literal(relation.qualified_name)}).",
-    )
 
 
 def marked_text(cluster: Cluster, mark: CommitMark, relid: int) -> str:

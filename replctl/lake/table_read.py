@@ -315,7 +315,7 @@ def _leaves(
     versions = visible_versions(catalog, oids)
     newest = commit_log.newest_versions(catalog, tree)
     if cluster is not None:
-        versions = snapshot_versions(catalog, cluster, newest) | versions
+        versions = snapshot_versions(catalog, cluster, tree, newest) | versions
     leaves = []
     for oid in oids:
         if tree[oid].is_partitioned:

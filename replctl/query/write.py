@@ -25,6 +25,7 @@ from replctl.lake.row_description import RowReader
 from replctl.lake.schema_rewrite import rewrite_schemas
 from replctl.lake.small_source import with_small_leaves
 from replctl.lake.small_write import write_leaf
+from replctl.lake.table_read import relation_leaves
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import (
     local_target,
@@ -287,15 +288,19 @@ def as_planned(current: Relation | None, planned: Relation) -> Relation:
 
 
 def _check_guarded(session: Session, others: Mapping[int, Relation]) -> None:
-    """Check that the tables at the other ends of foreign keys still store their columns as planned.
+    """Check that the tables at the other ends of foreign keys still store their columns as planned,
+    and have no commits of a newer state of the catalog.
 
     Raises:
         SerializationFailure: a table stores a column elsewhere now, or was dropped (40001).
+        PostgresError: a table cannot be read (see `relation_leaves`).
     """
     if not others:
         return
     with session.read() as catalog:
         current = load_relations(catalog, others)
+        for other in current.values():
+            relation_leaves(catalog, other, cluster=session.cluster)
     for oid, other in others.items():
         if oid not in current or _stored_numbers(current[oid]) != _stored_numbers(other):
             raise _changed(other)

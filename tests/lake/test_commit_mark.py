@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fix_lake import Lake
+from golden_script import answer_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,17 +18,20 @@ from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_wal import entries_between, move_to_new_transaction, take_back
+from replctl.catalog.read_only_cluster import ReadOnlyCluster
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
     begin_transaction,
     commit_transaction,
 )
-from replctl.errors import DataCorrupted, ObjectNotInPrerequisiteState
+from replctl.errors import DataCorrupted, FileAccessDenied, ObjectNotInPrerequisiteState
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_log import latest_version
 from replctl.lake.promotion_without_primary import FoundInStorage, accept_restored_catalog
+from replctl.lake.table_read import relation_leaves
+from replctl.session import Session
 
 _KEY = b"k" * 32
 _MARK = CommitMark("n", 2, 7, silent=True, undoes=(3, 4), origin="o", origin_at=(5, 6))
@@ -178,6 +182,36 @@ def test_a_mark_of_an_unknown_nonce_stops_its_table(lake: Lake) -> None:
     write(lake, sign(lake, CommitMark("another", 1, 901)))  # it was accepted only once
     with pytest.raises(ObjectNotInPrerequisiteState), reading(lake) as (catalog, table):
         commit_log.enter_versions(catalog, lake.session.cluster, table)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "table t",
+        "select count(*) from t",
+        "copy t to stdout",
+        "insert into u select id from t",
+        "insert into u values (1)",
+    ],
+)
+def test_rows_of_an_unknown_nonce_are_not_read(lake: Lake, statement: str) -> None:
+    lake.run("create table u (id int references t)")
+    write(lake, sign(lake, CommitMark("unknown", 1, 900)))
+    answer = answer_of(lake.session, statement)
+    assert 'table "public.t" has commits of this cluster that its catalog lacks' in answer[0]
+
+
+def test_a_read_only_home_shows_the_rows_before_an_unknown_nonce(lake: Lake) -> None:
+    """Its catalog may be a copy, which does not follow the writers on other machines."""
+    write(lake, sign(lake, CommitMark("unknown", 1, 900)))
+    cluster = ReadOnlyCluster(lake.session.cluster.path, FileAccessDenied("read-only"))
+    session = Session.connect(cluster, "postgres", "postgres")
+    with session.read() as catalog:
+        relation = get_relation(catalog, lake.oid)
+        assert relation is not None
+        ((_oid, source),) = relation_leaves(catalog, relation, cluster=cluster)
+    assert source.version == 0
+    cluster.close()
 
 
 def test_only_its_owner_accepts_commits(lake: Lake) -> None:
