@@ -15,6 +15,7 @@ from typing import Any
 from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG, check_is_outside_tables
+from replctl.catalog.state_schema import XactStatus
 from replctl.catalog.table_home import BASE
 from replctl.durable_file import durable_rename
 from replctl.errors import (
@@ -125,6 +126,7 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
                 detail=f'Table "{table.name}" is stored there.',
             )
     _forget_later_columns(catalog, tables)
+    _forget_blocks(catalog)
     if (cluster.path / AUTO_CONF).exists():
         shutil.copy2(cluster.path / AUTO_CONF, directory / AUTO_CONF)
         make_private(directory / AUTO_CONF)
@@ -181,6 +183,28 @@ def _forget_later_columns(catalog: Path, tables: Sequence[_Table]) -> None:
             "UPDATE storage_column SET since_version = NULL WHERE relid = ? AND since_version > ?",
             [(table.relid, table.version) for table in tables],
         )
+
+
+#: The writes of open transactions into tables that a backup does not copy: transaction and table.
+#: A transaction of a single commit is left out, because its commit proves that it is complete.
+_OPEN_WRITES = f"""
+    SELECT x.xid, i.relid FROM intent i
+    JOIN storage_table s ON s.relid = i.relid AND s.location NOT LIKE '{BASE}/%'
+    JOIN pg_xact x ON (x.xid = i.xid OR x.block_xid = i.xid) AND x.status = ?
+    WHERE NOT i.is_whole
+"""
+
+
+def _forget_blocks(catalog: Path) -> None:
+    """Remove the writes of open transactions into tables that the backup does not copy.
+
+    The transactions may commit after the backup.  A cluster that is made from the backup must not
+    undo them: it refuses the tables, because it does not know the commits (unknown_mark.py).
+    """
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        writes = connection.execute(_OPEN_WRITES, (XactStatus.IN_PROGRESS,)).fetchall()
+        for table in ("pg_wal", "commit_nonce", "intent"):
+            connection.executemany(f"DELETE FROM {table} WHERE xid = ? AND relid = ?", writes)
 
 
 def _copy_table(source: Path, target: Path, version: int) -> int:

@@ -9,12 +9,12 @@ transactions are lost, so replctl undoes these transactions as after a crash.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import hand_over_nonces
-from replctl.catalog.intent import Intent, insert_abandoned
+from replctl.catalog.intent import Intent, insert_abandoned, intents_of, writers_of
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_control import check_recovers
 from replctl.catalog.pg_database import current_database
@@ -26,7 +26,7 @@ from replctl.errors import UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import latest_version, stored_names
-from replctl.lake.undo import floor_of
+from replctl.lake.undo import floor_of, pending_commits
 from replctl.lake.version_chain import Chain, relation_chain
 from replctl.record import dataclass
 
@@ -121,7 +121,9 @@ def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> Fou
     half_done: dict[int, list[Intent]] = {}
     lost = _LostNumbers(next_xid(connection))
     for oid in oids:
-        half_done |= _note_half_done(cluster, Catalog(connection, oid), lost)
+        in_database = Catalog(connection, oid)
+        half_done |= _note_half_done(cluster, in_database, lost)
+        half_done |= _abandoned(cluster, in_database, half_done)
     skip_lost_numbers(connection)
     undone = Counter(intent.relid for intents in half_done.values() for intent in intents)
     tables = tuple(
@@ -214,6 +216,30 @@ def _note_half_done(
             oldest[intent.relid] = intent
     insert_abandoned(catalog, first, list(oldest.values()))
     return intents
+
+
+def _abandoned(
+    cluster: Cluster, catalog: Catalog, others: Collection[int]
+) -> dict[int, list[Intent]]:
+    """Return the unfinished transactions of dead processes that have commits to undo: their writes
+    of tables with such commits, by transaction number.
+
+    Args:
+        others: leave out these transactions.
+    """
+    stored = _stored_relations(catalog)
+    found: dict[int, list[Intent]] = {}
+    for xid, backend in writers_of(catalog.connection, cluster.backend, stored).items():
+        if xid in others or cluster.is_alive(backend):
+            continue
+        for intent in intents_of(catalog.connection, xid):
+            if intent.is_whole or intent.relid not in stored:
+                continue
+            relation = stored[intent.relid]
+            commits = commit_log.commits_since(catalog, cluster, relation, intent.version)
+            if pending_commits(commit for commit in commits if commit.is_of(xid)):
+                found.setdefault(xid, []).append(intent)
+    return found
 
 
 def _enter_complete(

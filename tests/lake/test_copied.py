@@ -44,6 +44,7 @@ from replctl.lake.commit_mark import CommitMark, signed_text
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_vacuum import vacuum_table
 from replctl.lake.identify_copy import identify_copied
+from replctl.lake.promotion_without_primary import accept_restored_catalog
 from replctl.lake.publisher import LakePublisher
 from replctl.open_node import open_publisher
 from replctl.session import Session
@@ -399,6 +400,38 @@ def test_a_backup_leaves_out_what_tells_of_later_versions(lake: Lake, tmp_path: 
         f"{0:020d}.json",
         f"{1:020d}.json",
     }
+
+
+def test_a_block_that_is_open_during_a_backup_is_unknown_in_other_places(
+    lake: Lake, tmp_path: Path
+) -> None:
+    """It may commit after the backup, and the backup's cluster must not undo it then."""
+    lake.run(f"create table u (id int) using delta location '{tmp_path}/lake'")
+    lake.run("insert into u values (1)")
+    lake.run("begin")
+    lake.run("insert into u values (2)")
+    back_up(lake.session.cluster, tmp_path / "backup")
+    lake.run("commit")
+    lake.session.cluster.close()
+    shutil.rmtree(lake.session.cluster.path)
+    restored = open_cluster(tmp_path / "backup")
+    for statement in ("table u", "insert into u values (9)"):
+        assert "has commits of this cluster that its catalog lacks" in run(restored, statement)[0]
+    assert accept_restored_catalog(restored).undone == 1
+    restored.close()
+
+
+def test_a_block_that_is_open_during_a_backup_is_undone_in_its_home(
+    lake: Lake, tmp_path: Path
+) -> None:
+    xid = write(lake, lake.oid, lake.location, is_entered=False)
+    with lake.session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql("UPDATE pg_xact SET backend = 'ended', block_xid = xid")
+    found = accept_restored_catalog(lake.session.cluster)
+    assert (found.undone, found.tables[0].undone) == (1, 1)
+    back_up(lake.session.cluster, tmp_path / "backup")
+    with closing(sqlite3.connect(tmp_path / "backup" / "catalog.db")) as connection:
+        assert connection.execute("SELECT xid FROM intent").fetchall() == [(xid,)]
 
 
 def test_a_backup_that_fails_leaves_nothing(lake: Lake, tmp_path: Path) -> None:
