@@ -117,8 +117,7 @@ HINTS: dict[str, str] = {
     " writer's, use SELECT replctl_accept_commits({}).": "lake/"
     "test_commit_mark.py::test_a_mark_of_an_unknown_nonce_stops_its_table",
     "Use GRANT {} TO {}.": f"{_HINTS}_roles_that_may_not_read_files",
-    "If only this cluster writes it from now on, adopt it again: DROP TABLE {}, which leaves the"
-    " files, then CREATE TABLE {} USING delta LOCATION {}.": "catalog/"
+    "If only this cluster writes it from now on, use SELECT replctl_adopt_again({}).": "catalog/"
     "test_identify.py::test_a_copy_becomes_a_cluster_of_its_own",
     "A new table needs a directory of its own: choose one that is empty or does not"
     " exist.": _LOCATION,

@@ -575,6 +575,16 @@ def set_acceptance(connection: Connection, relid: int, *, accepts: bool) -> None
     connection.execute(change.values(accepts_marks=accepts))
 
 
+def adopt_again(connection: Connection, relid: int) -> None:
+    """Record that a table of the original now belongs to this copy of its cluster, like an adopted
+    table: replctl writes it, and does not remove its files.
+    """
+    table = state_schema.storage_table
+    change = update(table).where(table.c.relid == relid)
+    changes = {"is_read_only": False, "has_location": True, "has_foreign": True}
+    connection.execute(change.values(**changes))
+
+
 def accepts_marks(connection: Connection, relid: int) -> bool:
     """Return whether a table's commits with unknown marks count as commits of another writer."""
     table = state_schema.storage_table

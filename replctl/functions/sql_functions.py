@@ -18,20 +18,23 @@ from replctl.adt.value_sets import VALUE_SETS
 from replctl.catalog import state_schema
 from replctl.catalog.acl import Privilege
 from replctl.catalog.namespace import is_relation_visible
-from replctl.catalog.pg_class import get_relation, load_relations
+from replctl.catalog.pg_authid import PREDEFINED_ROLES, WRITE_SERVER_FILES
+from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_name
-from replctl.catalog.storage import set_acceptance
+from replctl.catalog.storage import adopt_again, set_acceptance
 from replctl.catalog.table_home import located
 from replctl.does_not_exist import no_column
 from replctl.errors import (
+    InsufficientPrivilege,
     InvalidName,
     InvalidParameterValue,
     NullValueNotAllowed,
+    ObjectNotInPrerequisiteState,
     ReadOnlySqlTransaction,
     UndefinedObject,
     UndefinedTable,
@@ -79,13 +82,44 @@ def _accept_commits(context: FunctionContext, relid: int) -> str:
 
     Such commits come from a newer state of this catalog, or from a copy of it.
     """
+    _owned_relation(context, relid)
+    _check_writable(context, "replctl_accept_commits()")
+    with context.cluster.begin(write=True) as connection:
+        set_acceptance(connection, relid, accepts=True)
+    return ""
+
+
+def _adopt_again(context: FunctionContext, relid: int) -> str:
+    """Let a copy of a cluster write a table that it could only read.  The definition stays.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the table does not belong to another cluster (55000).
+        InsufficientPrivilege: the role is not the table's owner, or may not write files of the
+            server (42501).
+    """
+    relation = _owned_relation(context, relid)
+    _check_writable(context, "replctl_adopt_again()")
+    if not context.environment.privileges.acts_for(WRITE_SERVER_FILES):
+        raise InsufficientPrivilege(
+            "permission denied to adopt a table again",
+            detail=f'Only roles with privileges of the "{PREDEFINED_ROLES[WRITE_SERVER_FILES]}"'
+            " role may write tables with a LOCATION.",
+        )
+    if relation.storage is None or not relation.storage.is_read_only:
+        raise ObjectNotInPrerequisiteState(
+            f'relation "{relation.qualified_name}" does not belong to another cluster'
+        )
+    with context.cluster.begin(write=True) as connection:
+        adopt_again(connection, relid)
+    return ""
+
+
+def _owned_relation(context: FunctionContext, relid: int) -> Relation:
     relation = get_relation(context.catalog, relid)
     if relation is None:
         raise UndefinedTable(f"relation with OID {relid} does not exist")
     context.environment.privileges.check_relation_owner(relation)
-    with context.cluster.begin(write=True) as connection:
-        set_acceptance(connection, relid, accepts=True)
-    return ""
+    return relation
 
 
 def _pg_get_userbyid(context: FunctionContext, oid: int) -> str:
@@ -222,6 +256,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "format_type": _format_type,
     "pg_relation_filepath": _pg_relation_filepath,
     "replctl_accept_commits": _accept_commits,
+    "replctl_adopt_again": _adopt_again,
     "pg_get_userbyid": _pg_get_userbyid,
     "pg_current_xact_id": _current_xid,
     "pg_current_xact_id_if_assigned": lambda context: context.catalog.xids.top,

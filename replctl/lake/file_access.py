@@ -101,12 +101,11 @@ def _check_owner(catalog: Catalog, relation: Relation, role: int, verb: str) -> 
 
 def _check_not_read_only(relation: Relation) -> None:
     if relation.storage is not None and relation.storage.is_read_only:
-        name, location = relation.qualified_name, relation.storage.location
+        name = quote_literal(relation.quoted_name)
         raise ObjectNotInPrerequisiteState(
             f'cannot write table "{relation.name}": it belongs to the cluster that this one is'
             " a copy of",
-            detail=f'Its Delta table is "{location}".',
-            hint="If only this cluster writes it from now on, adopt it again: DROP TABLE"
-            f" {name}, which leaves the files, then CREATE TABLE {name} USING delta LOCATION"
-            f" {quote_literal(location)}.",
+            detail=f'Its Delta table is "{relation.storage.location}".',
+            hint="If only this cluster writes it from now on, use SELECT"
+            f" replctl_adopt_again({name}).",
         )

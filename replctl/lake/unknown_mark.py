@@ -45,5 +45,5 @@ def check_mark(
         " newer state or a copy of this catalog.",
         hint=f'If the catalog was restored from a backup, run "{identify}". To treat the commits as'
         " another writer's, use SELECT"
-        f" replctl_accept_commits({quote_literal(relation.qualified_name)}).",
+        f" replctl_accept_commits({quote_literal(relation.quoted_name)}).",
     )

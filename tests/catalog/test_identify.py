@@ -69,7 +69,10 @@ def test_a_home_that_was_moved_works(lake: Lake, tmp_path: Path) -> None:
 
 def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None:
     original = lake.session.cluster
-    lake.run("create table adopted (a int) using delta location '" + str(tmp_path / "x") + "'")
+    place = str(tmp_path / "x")
+    columns = "id int primary key, v varchar(5) not null default 'q'"
+    lake.run(f"create table \"Lo\" ({columns}) using delta location '{place}'")
+    lake.run('create publication p for table "Lo"')
     lake.run("select pg_create_logical_replication_slot('outside', 'pgoutput')")
     lake.run("select pg_create_logical_replication_slot('own', 'pgoutput')")
     for name, where in (("own", "dbname=postgres"), ("outside", f"host={tmp_path} dbname=x")):
@@ -82,7 +85,7 @@ def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None
     found = identify_copied(copy)
     assert found.slots == ["outside"]
     assert found.subscriptions == ["outside"]
-    assert found.tables == [("adopted", str(tmp_path / "x"))]
+    assert found.tables == [("Lo", place)]
     copy.close()
     copy = open_cluster(tmp_path / "copy")
     assert copy.system_identifier == found.system_identifier != original.system_identifier
@@ -92,17 +95,45 @@ def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None
     assert rows(copy, "SELECT slot_name FROM pg_replication_slots") == [("own",)]
     assert rows(original, shown) == [("outside", "t", "outside"), ("own", "t", "own")]
     session = Session.connect(copy, "postgres", "postgres")
-    refused, *more = answer_of(session, "insert into adopted values (1)")
+    write = 'insert into "Lo" values (1)'
+    refused, *more = answer_of(session, write)
     assert "55000" in refused
-    dropped, made = re.findall(r"(?:DROP|CREATE) TABLE [^,]+?(?=,|\.$)", more[-1])
-    assert answer_of(session, dropped)[-1] == "DROP TABLE"
-    assert answer_of(session, made)[-1] == "CREATE TABLE"
-    written, *_more = answer_of(session, "insert into adopted values (1)")
-    assert "55000" not in written  # there is no Spark here
+    (statement,) = re.findall(r"SELECT .+(?=\.$)", more[-1])
+    assert answer_of(session, statement)[-1] == "SELECT 1"
+    assert answer_of(session, write) == ("INSERT 0 1",)
+    assert "duplicate key" in answer_of(session, write)[0]
+    assert rows(copy, 'TABLE "Lo"') == [("1", "q")]
+    assert rows(copy, "SELECT attnames FROM pg_publication_tables") == [("{id,v}",)]
+    again = answer_of(session, "select replctl_adopt_again('\"Lo\"')")
+    assert "does not belong to another cluster" in again[0]
+    list(execute(session, 'DROP TABLE "Lo"'))
     list(execute(session, "DROP TABLE t"))
     list(execute(session, "VACUUM"))
     assert lake.rows()  # the original still has them
+    assert (tmp_path / "x" / "_delta_log").exists()
     copy.close()
+
+
+def test_only_its_owner_adopts_a_table_again(lake: Lake, tmp_path: Path) -> None:
+    lake.run(f"create table u (a int) using delta location '{tmp_path}/x'")
+    with lake.session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql("UPDATE storage_table SET is_read_only = 1")
+    lake.run("create role low")
+    lake.run("grant create on schema public to low")
+    adopt = "select replctl_adopt_again('u')"
+    lake.run("set role low")
+    assert "must be owner of table u" in answer_of(lake.session, adopt)[0]
+    lake.run("reset role")
+    lake.run("alter table u owner to low")
+    lake.run("set role low")
+    assert "permission denied to adopt a table again" in answer_of(lake.session, adopt)[0]
+    lake.run("reset role")
+    lake.run("grant pg_write_server_files to low")
+    lake.run("set role low")
+    lake.run("begin read only")
+    assert "in a read-only transaction" in answer_of(lake.session, adopt)[0]
+    lake.run("rollback")
+    lake.run(adopt)
 
 
 def test_the_command_says_what_a_copy_leaves_alone(psql: Psql, tmp_path: Path) -> None:
