@@ -121,6 +121,21 @@ def owned_sequences(catalog: Catalog, relid: int, attnum: int | None = None) -> 
     return [sequence for sequence in found if attnum in (None, sequence.owner_attnum)]
 
 
+def list_sequences(catalog: Catalog) -> list[Sequence]:
+    """Return the sequences of a database."""
+    return _select(catalog)
+
+
+def advance_sequence(catalog: Catalog, sequence: Sequence, value: int) -> bool:
+    """Let a sequence continue after `value`.  Return False if its last value is there already."""
+    last, is_called = _state(catalog.connection, sequence.node)
+    ahead = value - last if sequence.increment > 0 else last - value
+    if ahead < 0 or (ahead == 0 and is_called):
+        return False
+    _put_state(catalog.connection, sequence.node, value, is_called=True)
+    return True
+
+
 def sequence_of_call(node: nodes.Node) -> int | None:
     """Return the OID of the sequence of a nextval() call; None for other nodes."""
     match node:

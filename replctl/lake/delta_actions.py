@@ -161,15 +161,32 @@ def counted_rows(body: Mapping[str, Any]) -> int | None:
     """Return the number of rows in the file of an `add` or `remove`, without deleted rows; None if
     the statistics have no valid number.  Statistics may have any content.
     """
-    written = body.get("stats")
-    try:
-        stats = _loads(written) if isinstance(written, str) else None
-    except (ValueError, RecursionError):  # other writers may write anything here
-        return None
-    counted: Any = stats.get("numRecords") if isinstance(stats, dict) else None
+    counted: Any = _statistics(body).get("numRecords")
     if not _is_count(counted):
         return None
     return int(counted) - int((body.get("deletionVector") or {}).get("cardinality") or 0)
+
+
+def outermost_value(body: Mapping[str, Any], column: str, *, greatest: bool) -> int | None:
+    """Return the greatest or the least integer of a column in the file of an `add`; None if the
+    statistics have none.
+
+    Args:
+        column: the column's name in data files.
+    """
+    values = _statistics(body).get("maxValues" if greatest else "minValues")
+    value = values.get(column) if isinstance(values, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _statistics(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the statistics of a file; {} if there are none, or if they are not valid."""
+    written = body.get("stats")
+    try:
+        found = _loads(written) if isinstance(written, str) else None
+    except (ValueError, RecursionError):  # other writers may write anything here
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def commit_time(info: Mapping[str, Any]) -> int:
