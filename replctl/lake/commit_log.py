@@ -311,9 +311,7 @@ def _own_marks(
             is_own = entered.get(commit.version, as_own) == as_own
         else:
             is_known = relid is not None
-            check_mark(
-                catalog.connection, relation, commit.version, mark, cluster.path, is_known=is_known
-            )
+            check_mark(catalog, relation, commit.version, mark, cluster.path, is_known=is_known)
             is_own = relid == relation.oid and mark.place not in seen
             seen.add(mark.place)
         if is_own:

@@ -72,11 +72,11 @@ def _later_versions(
         return []
     nonces = {mark.nonce for mark in marks.values()}
     known = find_nonces(catalog.connection, nonces)
-    with cluster.begin(write=False) as connection:
-        later = find_nonces(connection, nonces - known.keys())
-    if cluster.refusal is not None:
-        later = dict.fromkeys(nonces - known.keys())
+    later = nonces - known.keys()
+    if cluster.refusal is None:
+        with cluster.begin(write=False) as connection:
+            later = set(find_nonces(connection, later))
     for version, mark in marks.items():
         is_known = mark.nonce in known or mark.nonce in later
-        check_mark(catalog.connection, relation, version, mark, cluster.path, is_known=is_known)
+        check_mark(catalog, relation, version, mark, cluster.path, is_known=is_known)
     return [version for version, mark in marks.items() if mark.nonce in later]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.storage import accepts_marks
+from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.commit_mark import CommitMark
 from replctl.own_command import own_command
@@ -16,7 +15,7 @@ from replctl.types.quote import quote_literal
 
 
 def check_mark(
-    connection: Connection,
+    catalog: Catalog,
     relation: Relation,
     version: int,
     mark: CommitMark,
@@ -34,8 +33,8 @@ def check_mark(
         CannotConnectNow: a standby that was promoted made the commit (57P03).
         ObjectNotInPrerequisiteState: the catalog does not know the nonce (55000).
     """
-    check_timeline(connection, mark.timeline)
-    if is_known or accepts_marks(connection, relation.oid):
+    check_timeline(catalog.connection, mark.timeline)
+    if is_known or accepts_marks(catalog.connection, relation.oid):
         return
     assert relation.storage is not None
     identify = own_command("cluster", "identify", "--restored", home=home)

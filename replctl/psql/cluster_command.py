@@ -13,7 +13,7 @@ from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
-    from replctl.lake.promotion_without_primary import FoundTable
+    from replctl.lake.promotion_without_primary import FoundInStorage, FoundTable
 
 #: The parts of a backup, with their descriptions.
 _PARTS = (
@@ -111,6 +111,19 @@ def _report_restored(cluster: Cluster) -> None:
     found = accept_restored_catalog(cluster, without_tables=True)
     for table in found.tables:
         print(f"{table.database}: {table.name}: {_restored_state(table)}")
+    report_found(found)
+
+
+def report_found(found: FoundInStorage) -> None:
+    """Print the sequences and the totals of a search for lost commits."""
+    for sequence in found.sequences:
+        state = f"set to {sequence.value}, the last value in the new rows of its column"
+        if sequence.value is None:
+            state = (
+                "may give values again that it has given since: compare it with the columns that"
+                " use it, and use setval()"
+            )
+        print(f"{sequence.database}: {sequence.name}: {state}")
     print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
 
 
@@ -120,6 +133,8 @@ def _restored_state(table: FoundTable) -> str:
         f"it has version {table.newest}, the catalog knew version"
         f" {'none' if table.known is None else table.known}"
     )
+    if table.error is not None:
+        return f"not readable: {table.error}; mend it and repeat the command, or drop the table"
     if table.newest is None:
         return "not there: put its directory back and repeat the command, or drop the table"
     if table.is_broken:

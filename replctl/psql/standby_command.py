@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from replctl.errors import ConnectionFailure, IoError, PostgresError
+from replctl.psql.cluster_command import report_found
 from replctl.psql.command_group import (
     Incomplete,
     command_group,
@@ -124,7 +125,7 @@ def _promote(
         bool,
         typer.Option(
             "--without-tables",
-            help="With --without-primary: promote even if tables are missing.",
+            help="With --without-primary: promote even if tables are missing or cannot be read.",
         ),
     ] = False,
 ) -> None:
@@ -135,7 +136,11 @@ def _promote(
             from replctl.lake.promotion_without_primary import promote_without_primary
 
             found = promote_without_primary(standby, without_tables=without_tables)
-            print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+            for table in found.tables:
+                if table.newest is None:
+                    reason = table.error or "it is not there"
+                    print(f"{table.database}: {table.name}: left out: {reason}")
+            report_found(found)
         else:
             from replctl.catalog.promotion import promote
 

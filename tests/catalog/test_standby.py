@@ -523,6 +523,29 @@ def test_promotion_without_the_primary_s_tables(
     standby.run("DROP TABLE t")
 
 
+def test_promotion_without_a_table_that_cannot_be_read(
+    primary: Database, standby: Database, psql: Psql
+) -> None:
+    ((location,),) = primary.rows("SELECT pg_relation_filepath('t')")
+    assert location is not None
+    _commit(location, 0, "")
+    log = Path(location) / "_delta_log" / f"{1:020d}.json"
+    log.write_text("{")
+    new = standby.session.cluster
+    receive(new)
+    options = ("standby", "promote", "--home", str(new.path), "--without-primary")
+    refused = psql(*options)
+    assert refused.stderr.splitlines()[:2] == [
+        "ERROR:  could not read the Delta table of a table",
+        f'DETAIL:  Unreadable: "public.t" in "{location}": the log of the Delta table "{location}"'
+        " is broken.",
+    ]
+    promoted = psql(*options, "--without-tables")
+    assert (promoted.exit_code, promoted.stderr) == (0, "")
+    assert promoted.stdout.startswith("postgres: public.t: left out: the log of the Delta table")
+    standby.run("DROP TABLE t")
+
+
 def test_the_old_primary_notices_the_new_one_s_commits(primary: Database) -> None:
     ((location, oid),) = primary.rows("SELECT pg_relation_filepath('t'), 't'::regclass::oid")
     assert location is not None

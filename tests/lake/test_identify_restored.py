@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from fix_lake import Lake
+from fix_lake import Lake, log_file, table_location
+from fix_psql import Psql
+from golden_script import answer_of
 from test_target_fault import subscribe
 
 from replctl.catalog.commit_nonce import find_nonces
@@ -67,6 +69,10 @@ def _gone(lake: Lake) -> None:
     shutil.rmtree(lake.location)
 
 
+def _torn(lake: Lake) -> None:
+    _json_of(lake, 2).write_text('{"add": {"path"')
+
+
 _TABLE = "postgres: public.t: "
 _STOPS = "its subscriptions stop until it is reconciled"
 
@@ -102,6 +108,12 @@ _STOPS = "its subscriptions stop until it is reconciled"
             "not there: put its directory back and repeat the command, or drop the table",
             (0, 0),
         ),
+        (
+            _torn,
+            'not readable: the log of the Delta table "LOCATION" is broken; mend it and repeat the'
+            " command, or drop the table",
+            (0, 0),
+        ),
     ],
 )
 def test_each_table_is_told(
@@ -112,7 +124,62 @@ def test_each_table_is_told(
     change(lake)
     entered, undone = total
     last = f"{entered} commits of tables entered, {undone} transactions to undo"
-    assert identify(lake) == [f"{_TABLE}{expected}", last]
+    assert identify(lake) == [f"{_TABLE}{expected.replace('LOCATION', lake.location)}", last]
+
+
+def test_a_torn_log_stops_no_other_table(lake: Lake) -> None:
+    lake.run("create table u (a int)")
+    lake.run("insert into u values (1)")
+    lake.update()
+    add = {"add": {"path": "x", "size": 1, "dataChange": True, "partitionValues": {},
+                   "modificationTime": 1}}  # fmt: skip
+    log_file(table_location(lake.session, "u"), 2).write_text(json.dumps(add))
+    _torn(lake)
+    said = identify(lake)
+    assert "not readable" in said[0]
+    assert said[1].startswith("postgres: public.u: newer than the catalog")
+    assert said[-1] == "1 commits of tables entered, 0 transactions to undo"
+    _json_of(lake, 2).unlink()
+    _half_done(lake)  # nothing of the torn table was believed
+    assert "has commits of this cluster" in answer_of(lake.session, "table t")[0]
+    assert "1 transactions to undo" in identify(lake)[0]
+
+
+def test_materialized_views_are_tables(lake: Lake) -> None:
+    lake.update()
+    with lake.session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql(f"UPDATE pg_class SET relkind = 'm' WHERE oid = {lake.oid}")
+    _half_done(lake)
+    assert "1 transactions to undo" in identify(lake)[0]
+
+
+def test_sequences_continue_after_lost_values(psql: Psql, tmp_path: Path) -> None:
+    home, script = (
+        tmp_path / "home",
+        "INSERT INTO t (v) VALUES ('x'); INSERT INTO p (v) VALUES (1);",
+    )
+    made = psql(
+        script="CREATE TABLE t (id serial, v text);"
+        " CREATE TABLE p (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -1), v int);"
+        f" CREATE SEQUENCE s; CREATE TABLE old (id serial); {script}"
+    )
+    assert (made.exit_code, made.stderr) == (0, "")
+    shutil.copy(home / "catalog.db", tmp_path / "saved")
+    assert psql(script=script * 2).exit_code == 0
+    shutil.copy(tmp_path / "saved", home / "catalog.db")
+    said = psql("cluster", "identify", "--restored", "--home", str(home)).stdout.splitlines()
+    is_set = "the last value in the new rows of its column"
+    assert [line for line in said if "seq: " in line or ".s: " in line] == [
+        f"postgres: public.t_id_seq: set to 3, {is_set}",
+        f"postgres: public.p_id_seq: set to -3, {is_set}",
+        "postgres: public.s: may give values again that it has given since: compare it with the"
+        " columns that use it, and use setval()",
+    ]
+    assert psql(script=script).exit_code == 0
+    found = psql(
+        "-A", "-t", "-c", "SELECT id FROM t ORDER BY 1", "-c", "SELECT id FROM p ORDER BY 1"
+    )
+    assert found.stdout.split() == ["1", "2", "3", "4", "-4", "-3", "-2", "-1"]
 
 
 @pytest.mark.parametrize("change", [_older, _older_and_written_since])
