@@ -204,7 +204,9 @@ HINTS: dict[str, str] = {
     ),
     "Connect to the new primary: {}": f"{_STANDBY}the_old_primary_is_fenced_off",
     "Connect to the new primary.": f"{_STANDBY}the_old_primary_notices_the_new_one_s_commits",
-    "follow_hint(home, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
+    'To complete the promotion, run "{}".': f"{_STANDBY}"
+    "an_interrupted_promotion_continues_under_another_name",
+    "follow_hint(standby.path, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
     "follow_hint(standby.path, control.promoted_to or '')": f"{_STANDBY}"
     "one_standby_of_several_is_promoted",
     'To keep the state of the standby, stop the primary and run "{}". To follow the primary,'

@@ -10,9 +10,11 @@ from sqlalchemy import Connection
 
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.cluster_identity import is_at_home
 from replctl.catalog.commit_digest import is_in_log, missing_position, newest_position
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_replication_slots import find_slot
 from replctl.conninfo import parse_conninfo, quote_value
 from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
 from replctl.own_command import own_command
@@ -37,6 +39,22 @@ def follow_hint(standby: Path, primary: str) -> str:
         f'In the new primary "{primary}", use SELECT pg_create_physical_replication_slot({slot});'
         f" then, in the standby, use ALTER SYSTEM SET primary_conninfo = {conninfo};"
     )
+
+
+def is_replaced_by(primary: Cluster, standby: Cluster) -> bool:
+    """Return whether a primary is marked as replaced by this standby: the standby's promotion has
+    begun.  The standby's directory may have another name since then: the slot of the standby has
+    the name that the standby had in its last sync.
+    """
+    promoted_to = primary.control().promoted_to
+    if promoted_to is None:
+        return False
+    if is_at_home(promoted_to, standby.path.resolve()):
+        return True
+    name = read_auto_conf(standby.path).get("primary_slot_name", "")
+    with primary.begin(write=False) as connection:
+        slot = find_slot(connection, name)
+    return slot is not None and slot.standby_home == promoted_to
 
 
 @contextmanager

@@ -7,14 +7,18 @@ the standby follows the primary a last time, and has its complete catalog.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from sqlalchemy import Connection, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import check_recovers, replace_by
-from replctl.catalog.primary import follow_hint, open_primary, reading_primary
+from replctl.catalog.primary import (
+    follow_hint,
+    is_replaced_by,
+    open_primary,
+    reading_primary,
+)
 from replctl.catalog.standby import follow
 from replctl.catalog.table_home import keep_tables
 from replctl.catalog.transaction import Catalog
@@ -43,7 +47,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
     with open_primary(standby) as primary:
         with reading_primary(standby, primary.path):  # do not stop a primary that forked
             pass
-        _replace(primary, standby.path)
+        _replace(primary, standby)
         injection_point("promotion.after-replacement")
         _wait_for_writers(primary, time.monotonic() + wait_seconds)
         follow(standby, primary.path, with_slots=True)
@@ -82,18 +86,23 @@ def database_oids(connection: Connection) -> list[int]:
     return [int(row.oid) for row in Catalog(connection, 0).select(schema.pg_database)]
 
 
-def _replace(primary: Cluster, home: Path) -> None:
+def _replace(primary: Cluster, standby: Cluster) -> None:
     """Mark the old primary as replaced, so that it accepts no more commits."""
-    promoted_to = primary.control().promoted_to
-    if promoted_to == str(home):  # an earlier promotion has failed after this step
-        return
-    if promoted_to is not None:
+    promoted_to, home = primary.control().promoted_to, str(standby.path.resolve())
+    if promoted_to is None:
+        with primary.begin(write=True) as connection:
+            replace_by(connection, home)
+    elif not is_replaced_by(primary, standby):
         raise CannotConnectNow(
             f'standby "{promoted_to}" was promoted before',
-            hint=follow_hint(home, promoted_to),
+            hint=follow_hint(standby.path, promoted_to),
         )
-    with primary.begin(write=True) as connection:
-        replace_by(connection, str(home))
+    elif promoted_to != home:  # an earlier promotion has failed, and the standby was moved since
+        with (
+            primary.engine.connect() as connection,
+            connection.execution_options(replctl_write=True).begin(),
+        ):
+            replace_by(connection, home)
 
 
 def _wait_for_writers(primary: Cluster, deadline: float) -> None:

@@ -35,7 +35,13 @@ from replctl.catalog.pg_replication_slots import (
     find_slot,
     validate_slot_name,
 )
-from replctl.catalog.primary import follow_hint, open_existing, open_primary, reading_primary
+from replctl.catalog.primary import (
+    follow_hint,
+    is_replaced_by,
+    open_existing,
+    open_primary,
+    reading_primary,
+)
 from replctl.catalog.slotsync import synchronize_slots
 from replctl.catalog.table_home import follow_tables
 from replctl.catalog.transaction import insert_lsn
@@ -53,6 +59,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.injection_point import injection_point
+from replctl.own_command import own_command
 from replctl.private_file import make_private_directory, open_private
 from replctl.record import dataclass
 
@@ -182,6 +189,10 @@ def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
         check_connectable(control)
     except CannotConnectNow as error:
         error.hint = follow_hint(standby.path, control.promoted_to or "")
+        if is_replaced_by(primary, standby):
+            promote = own_command("standby", "promote", home=standby.path)
+            error.detail = "The promotion of this standby has begun, and was interrupted."
+            error.hint = f'To complete the promotion, run "{promote}".'
         raise
 
 
@@ -297,6 +308,7 @@ def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
                 " primary server"
             )
         check_not_invalidated(slot)
-        if slot.standby_home != str(standby.path):
-            _take_slot(connection, slot_name, str(standby.path))
+        home = str(standby.path.resolve())
+        if slot.standby_home != home:
+            _take_slot(connection, slot_name, home)
         advance_slot(connection, slot_name, lsn)

@@ -46,6 +46,7 @@ from replctl.lake.promotion_without_primary import FoundInStorage, promote_witho
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.recovery import recover
 from replctl.lake.table_read import visible_versions
+from replctl.own_command import own_command
 from replctl.session import Session
 
 _SLOTS = (
@@ -430,6 +431,36 @@ def test_promotion_waits_for_writers(primary: Database, standby: Database) -> No
         assert standby.session.cluster.is_in_recovery
     promote(standby.session.cluster, 0)
     assert not standby.session.cluster.is_in_recovery
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_an_interrupted_promotion_continues_under_another_name(
+    primary: Database, standby: Database, tmp_path: Path, *, is_moved: bool
+) -> None:
+    standby.session.cluster.close()
+    home, other = tmp_path / "standby", tmp_path / "other"
+    other.symlink_to(home)
+    named = open_cluster(other)
+    receive(named)
+    with (
+        primary.session.cluster.lock("relation-16384"),
+        pytest.raises(LockNotAvailable, match="server did not promote in time"),
+    ):
+        promote(named, 0)
+    named.close()
+    if is_moved:
+        other.unlink()
+        home.rename(other)
+    again = open_cluster(other if is_moved else home)
+    with pytest.raises(CannotConnectNow) as caught:
+        receive(again)
+    assert caught.value.detail == "The promotion of this standby has begun, and was interrupted."
+    command = own_command("standby", "promote", home=again.path)
+    assert caught.value.hint == f'To complete the promotion, run "{command}".'
+    promote(again, 0)
+    assert not again.is_in_recovery
+    assert primary.session.cluster.control().promoted_to == str(again.path)
+    again.close()
 
 
 def _commit(location: str, version: int, metadata: str) -> None:
