@@ -99,7 +99,7 @@ def check_is_outside_tables(path: Path) -> None:
         ObjectNotInPrerequisiteState: the directory is inside the directory of a Delta table.  The
             table's owner may remove files that the Delta log does not name.
     """
-    place = path.absolute()
+    place = path.resolve()
     for parent in (place, *place.parents):
         if (parent / "_delta_log").is_dir():
             raise ObjectNotInPrerequisiteState(

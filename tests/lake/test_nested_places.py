@@ -15,6 +15,7 @@ from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.standby import create_standby
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.backup import back_up
 from replctl.session import Session
@@ -39,8 +40,20 @@ def test_a_cluster_and_a_backup_lie_in_no_table(session: Session, tmp_path: Path
         open_cluster(table / "folder" / "home")
     with pytest.raises(ObjectNotInPrerequisiteState, match="lies in the Delta table at"):
         back_up(session.cluster, table / "backup")
+    (tmp_path / "link").symlink_to(table)
+    for home in (table / "standby", tmp_path / "link" / "standby"):
+        with pytest.raises(ObjectNotInPrerequisiteState, match="lies in the Delta table at"):
+            create_standby(session.cluster.path, home, "s")
+        assert not home.exists()
     assert not (table / "folder").exists()
     assert not (table / "backup").exists()
+
+
+def test_a_standby_does_not_lie_in_its_primary(session: Session) -> None:
+    home = session.cluster.path / "base" / "standby"
+    with pytest.raises(ObjectNotInPrerequisiteState, match="lies in the directory of the cluster"):
+        create_standby(session.cluster.path, home, "s")
+    assert not home.exists()
 
 
 def test_vacuum_leaves_what_lies_in_a_table_but_is_another_s(lake: Lake) -> None:
