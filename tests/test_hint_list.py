@@ -106,6 +106,8 @@ HINTS: dict[str, str] = {
     # -- tables
     "restore_hint(relation)": "lake/test_version_chain.py",
     "restore_hint(place.relation)": "lake/test_version_chain.py",
+    "Restore the directory from a backup, or use DROP TABLE {}.": "lake/"
+    "test_copied.py::test_a_backup_reports_tables_that_do_not_fit_the_catalog",
     "Restore its file from a backup.": f"{_HINTS}_a_log_with_a_hole",
     "Restore the file from a backup.": "lake/test_table_error.py::test_a_file_that_cannot_be_read",
     "Restore the file from a backup. Or remove the file and its rows from Delta's log, in"

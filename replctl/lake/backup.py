@@ -19,12 +19,15 @@ from replctl.catalog.state_schema import XactStatus
 from replctl.catalog.table_home import BASE
 from replctl.durable_file import durable_rename
 from replctl.errors import (
+    DataCorrupted,
     FeatureNotSupported,
     IoError,
     ObjectNotInPrerequisiteState,
+    PostgresError,
     UndefinedFile,
 )
 from replctl.injection_point import injection_point
+from replctl.lake.delta_log import version_digest
 from replctl.lake.delta_names import (
     LOG_FOLDER,
     checked_name,
@@ -33,6 +36,7 @@ from replctl.lake.delta_names import (
 )
 from replctl.private_file import make_private, open_private
 from replctl.record import dataclass
+from replctl.types.quote import quote_qualified_identifier
 
 _UNFINISHED = f"unfinished-{CATALOG}"
 _LAST_CHECKPOINT = "_last_checkpoint"
@@ -40,23 +44,49 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The result of a backup: the numbers of copied tables and files, and the tables with a
-    LOCATION as (name, location).  A backup does not copy these tables.
+    """The result of a backup.
+
+    Attributes:
+        tables, files: the numbers of copied tables and files.
+        elsewhere: the tables with a LOCATION, as (name, location).  A backup does not copy these
+            tables.
+        problems: an error for each copied table that is not as the catalog knows it.
     """
 
     tables: int
     files: int
     elsewhere: list[tuple[str, str]]
+    problems: list[PostgresError]
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table to copy: its location relative to the home, and the last version to copy."""
+    """A table to copy.
+
+    Attributes:
+        location: its directory, relative to the home.
+        database, schema, name: its names; None for a dropped table.
+        logged: the newest version in the commit log; None if the log has no version.
+        digest: the digest of that version; None if it is unknown.
+        intended: the newest version that a transaction in progress has recorded; None if there is
+            none.
+    """
 
     relid: int
-    name: str | None
     location: str
-    version: int
+    database: str | None
+    schema: str | None
+    name: str | None
+    logged: int | None
+    digest: str | None
+    intended: int | None
+
+    @property
+    def version(self) -> int:
+        """Return the last version to copy: the newest one that the catalog knows.  Every existing
+        table has a version.
+        """
+        return max(0, self.logged or 0, self.intended or 0)
 
 
 def back_up(cluster: Cluster, directory: Path) -> Backup:
@@ -115,16 +145,19 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
     injection_point("backup.after-catalog")
     tables, elsewhere = _tables(catalog)
     copied = files = 0
+    problems: list[PostgresError] = []
     for table in tables:
-        source = cluster.path / table.location
+        source, target = cluster.path / table.location, directory / table.location
         if source.exists():
-            files += _copy_table(source, directory / table.location, table.version)
+            files += _copy_table(source, target, table.version)
             copied += 1
+            fault = None if table.name is None else _fault(table, target)
+            if fault is not None:
+                message = f'table "{table.name}" in the backup is not as the catalog knows it'
+                problems.append(_named(DataCorrupted(message), table, source, fault))
         elif table.name is not None:
-            raise UndefinedFile(
-                f'could not find the Delta table "{source}"',
-                detail=f'Table "{table.name}" is stored there.',
-            )
+            error = UndefinedFile(f'could not find the Delta table "{source}"')
+            raise _named(error, table, source)
     _forget_later_columns(catalog, tables)
     _forget_blocks(catalog)
     if (cluster.path / AUTO_CONF).exists():
@@ -132,7 +165,29 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
         make_private(directory / AUTO_CONF)
     os.sync()  # the catalog turns the directory into a cluster: it must be copied last
     durable_rename(catalog, directory / CATALOG)
-    return Backup(copied, files, elsewhere)
+    return Backup(copied, files, elsewhere, problems)
+
+
+def _fault(table: _Table, copy: Path) -> str | None:
+    """Return why a copied table is not as the catalog knows it; None if it is."""
+    found = version_digest(str(copy), table.version)
+    if found is None:
+        return f"It has no version {table.version}."
+    is_other = table.logged == table.version and table.digest not in (None, found)
+    return f"It has another version {table.version}." if is_other else None
+
+
+def _named(error: PostgresError, table: _Table, source: Path, fault: str = "") -> PostgresError:
+    """Add the names of a table to an error, and how to repair the table."""
+    assert table.name is not None
+    place = (
+        f'Table "{table.schema}.{table.name}" of database "{table.database}" is stored at'
+        f' "{source}".'
+    )
+    error.detail = f"{place} {fault}".rstrip()
+    name = quote_qualified_identifier(table.schema, table.name)
+    error.hint = f"Restore the directory from a backup, or use DROP TABLE {name}."
+    return error
 
 
 def _copy_catalog(cluster: Cluster, path: Path) -> None:
@@ -149,15 +204,16 @@ def _copy_catalog(cluster: Cluster, path: Path) -> None:
         target.close()
 
 
-#: The cluster's own tables, each with the newest version that the catalog knows.  This version is
-#: in the log, or a transaction in progress has recorded it.  Every existing table has a version.
+#: The cluster's own tables, as `_Table`.
 _KNOWN = f"""
-    SELECT s.relid, c.relname, s.location, max(
-        0,
-        coalesce((SELECT max(w.version) FROM pg_wal w WHERE w.relid = s.relid), 0),
-        coalesce((SELECT max(i.version) FROM intent i WHERE i.relid = s.relid), 0)
-    )
-    FROM storage_table s LEFT JOIN pg_class c ON c.oid = s.relid AND c.xmax = 0
+    SELECT s.relid, s.location, d.datname, n.nspname, c.relname, w.version, w.digest,
+        (SELECT max(i.version) FROM intent i WHERE i.relid = s.relid)
+    FROM storage_table s
+    LEFT JOIN pg_class c ON c.oid = s.relid AND c.xmax = 0
+    LEFT JOIN pg_namespace n ON n.oid = c.relnamespace AND n.dbid = c.dbid AND n.xmax = 0
+    LEFT JOIN pg_database d ON d.oid = c.dbid AND d.xmax = 0
+    LEFT JOIN pg_wal w ON w.lsn =
+        (SELECT lsn FROM pg_wal v WHERE v.relid = s.relid ORDER BY v.version DESC LIMIT 1)
     WHERE s.is_made AND s.location LIKE '{BASE}/%' ORDER BY s.location
 """
 _ELSEWHERE = f"""

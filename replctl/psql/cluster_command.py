@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replctl.psql.command_group import command_group, opened_cluster, run_command_group
+from replctl.psql.command_group import Incomplete, command_group, opened_cluster, run_command_group
 from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def _backup(
         "Keep these together, and put them back together:"
         " without a catalog.db-wal or catalog.db-shm of another time."
     )
+    if found.problems:
+        raise Incomplete(found.problems)
 
 
 def _identify(

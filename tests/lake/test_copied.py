@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -438,10 +439,47 @@ def test_a_backup_that_fails_leaves_nothing(lake: Lake, tmp_path: Path) -> None:
     shutil.rmtree(lake.location)
     with pytest.raises(UndefinedFile, match="could not find the Delta table") as caught:
         back_up(lake.session.cluster, tmp_path / "backup")
-    assert caught.value.detail == 'Table "t" is stored there.'
+    assert (
+        caught.value.detail
+        == f'Table "public.t" of database "postgres" is stored at "{lake.location}".'
+    )
+    hint = "Restore the directory from a backup, or use DROP TABLE public.t."
+    assert caught.value.hint == hint
     assert list((tmp_path / "backup").iterdir()) == []
     lake.run("drop table t")
     assert back_up(lake.session.cluster, tmp_path / "backup").tables == 0
+
+
+def _older(location: Path) -> None:
+    (location / "_delta_log" / f"{1:020d}.json").unlink()
+
+
+def _another(location: Path) -> None:
+    (location / "_delta_log" / f"{1:020d}.json").write_text("{}")
+
+
+def _without_log(location: Path) -> None:
+    shutil.rmtree(location / "_delta_log")
+
+
+def _emptied(location: Path) -> None:
+    shutil.rmtree(location)
+    location.mkdir()
+
+
+@pytest.mark.parametrize("change", [_older, _another, _without_log, _emptied])
+def test_a_backup_reports_tables_that_do_not_fit_the_catalog(
+    lake: Lake, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    lake.update()
+    assert back_up(lake.session.cluster, tmp_path / "whole").problems == []
+    change(Path(lake.location))
+    (problem,) = back_up(lake.session.cluster, tmp_path / "backup").problems
+    assert problem.message == 'table "t" in the backup is not as the catalog knows it'
+    assert problem.detail is not None
+    assert problem.detail.startswith('Table "public.t" of database "postgres" is stored at')
+    assert problem.detail.endswith("version 1.")
+    assert "DROP TABLE public.t" in (problem.hint or "")
 
 
 def test_a_backup_does_not_go_into_the_home(lake: Lake) -> None:

@@ -3,6 +3,7 @@ copy."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,3 +27,14 @@ def test_a_backup_names_what_belongs_together(lake: Lake, tmp_path: Path) -> Non
     assert f"not copied: table elsewhere at {adopted}" in said
     assert "the key that signs commits" in said[1]
     assert said[-1].startswith("Keep these together")
+
+
+def test_a_backup_of_a_damaged_table_is_a_failure(lake: Lake, tmp_path: Path) -> None:
+    lake.update()
+    shutil.rmtree(Path(lake.location) / "_delta_log")
+    home = str(lake.session.cluster.path)
+    command = [sys.executable, "-m", "replctl", "cluster", "backup", str(tmp_path / "backup")]
+    done = subprocess.run([*command, "--home", home], capture_output=True, check=False, text=True)
+    assert done.returncode == 1
+    assert done.stdout.startswith("1 tables, ")
+    assert done.stderr.startswith('ERROR:  table "t" in the backup is not as the catalog knows it')
