@@ -216,6 +216,8 @@ HINTS: dict[str, str] = {
     "test_the_hint_of_a_restored_primary",
     "End these processes, then promote again.": f"{_STANDBY}promotion_waits_for_writers",
     "None": PASSED_ON,
+    'Stop all programs that use the cluster, copy its directory with "cp -r", and run "{}" to use'
+    " the copy instead.": "lake/test_copied.py::test_a_backup_of_a_home_that_cannot_be_written",
     "Back up its primary.": "lake/test_copied.py::test_a_copy_of_a_standby_stays_a_standby",
     "Restore their storage at these paths, and promote again. Or promote without these tables:"
     " --without-tables. You can then only drop them.": "catalog/test_standby.py::"

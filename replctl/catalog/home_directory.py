@@ -151,6 +151,11 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
     )
 
 
+def is_on_read_only_file_system(path: Path) -> bool:
+    """Return whether nobody can write a directory now, because its file system is read-only."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def is_writable(path: Path) -> bool:
     """Return whether a file can be created in a directory now."""
     return _why_not_writable(path) is None

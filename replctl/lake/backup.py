@@ -9,12 +9,17 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.home_directory import CATALOG, check_is_outside_tables
+from replctl.catalog.home_directory import (
+    CATALOG,
+    check_is_outside_tables,
+    is_on_read_only_file_system,
+)
 from replctl.catalog.state_schema import XactStatus
 from replctl.catalog.table_home import BASE
 from replctl.durable_file import durable_rename
@@ -34,6 +39,7 @@ from replctl.lake.delta_names import (
     is_unfinished_name,
     last_version,
 )
+from replctl.own_command import own_command
 from replctl.private_file import make_private, open_private
 from replctl.record import dataclass
 from replctl.types.quote import quote_qualified_identifier
@@ -100,6 +106,8 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
             directory or that of a table (55000).
         UndefinedFile: the Delta table of a relation is missing (58P01).
         IoError: something cannot be read or written.
+        DiskFull, FileAccessDenied, IoError: VACUUM cannot be stopped, because the home is full or
+            cannot be written by this process.
     """
     directory = directory.absolute()
     if cluster.is_in_recovery:
@@ -112,7 +120,7 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
             f'directory "{directory}" lies in the directory of the cluster'
         )
     check_is_outside_tables(directory)
-    with cluster.lock("vacuum"):  # VACUUM would remove files before they are copied
+    with _without_vacuum(cluster, directory):
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             if any(directory.iterdir()):
@@ -124,6 +132,26 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
                 return _copy(cluster, directory)
         except OSError as error:
             raise IoError(f'could not back up into "{directory}": {error}') from error
+
+
+@contextmanager
+def _without_vacuum(cluster: Cluster, directory: Path) -> Iterator[None]:
+    """Let VACUUM wait, which would remove files before they are copied.  On a read-only file system
+    nobody can run it.
+    """
+    if cluster.refusal is None:
+        with cluster.lock("vacuum"):
+            yield
+        return
+    if not is_on_read_only_file_system(cluster.path):
+        error = copy(cluster.refusal)
+        moved = own_command("cluster", "identify", "--moved", home=directory)
+        error.hint = (
+            f'Stop all programs that use the cluster, copy its directory with "cp -r", and run'
+            f' "{moved}" to use the copy instead.'
+        )
+        raise error
+    yield
 
 
 @contextmanager
@@ -168,9 +196,9 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
     return Backup(copied, files, elsewhere, problems)
 
 
-def _fault(table: _Table, copy: Path) -> str | None:
+def _fault(table: _Table, copied: Path) -> str | None:
     """Return why a copied table is not as the catalog knows it; None if it is."""
-    found = version_digest(str(copy), table.version)
+    found = version_digest(str(copied), table.version)
     if found is None:
         return f"It has no version {table.version}."
     is_other = table.logged == table.version and table.digest not in (None, found)

@@ -27,11 +27,13 @@ from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.promotion import promote
+from replctl.catalog.read_only_cluster import ReadOnlyCluster
 from replctl.catalog.standby import create_standby, receive
 from replctl.catalog.storage import begin_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     ConnectionFailure,
+    DiskFull,
     FeatureNotSupported,
     LockNotAvailable,
     ObjectInUse,
@@ -48,6 +50,7 @@ from replctl.lake.identify_copy import identify_copied
 from replctl.lake.promotion_without_primary import accept_restored_catalog
 from replctl.lake.publisher import LakePublisher
 from replctl.open_node import open_publisher
+from replctl.own_command import own_command
 from replctl.session import Session
 from replctl.spark import attach_server
 
@@ -480,6 +483,30 @@ def test_a_backup_reports_tables_that_do_not_fit_the_catalog(
     assert problem.detail.startswith('Table "public.t" of database "postgres" is stored at')
     assert problem.detail.endswith("version 1.")
     assert "DROP TABLE public.t" in (problem.hint or "")
+
+
+def test_a_backup_of_a_home_that_cannot_be_written(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.update()
+    refusal = DiskFull('could not write to directory "x"', hint="Until this is corrected, ...")
+    cluster = ReadOnlyCluster(lake.session.cluster.path, refusal)
+    with pytest.raises(DiskFull) as caught:
+        back_up(cluster, tmp_path / "refused")
+    command = own_command("cluster", "identify", "--moved", home=tmp_path / "refused")
+    assert caught.value.hint == (
+        'Stop all programs that use the cluster, copy its directory with "cp -r", and run'
+        f' "{command}" to use the copy instead.'
+    )
+    monkeypatch.setattr(backup, "is_on_read_only_file_system", lambda path: True)
+    found = back_up(cluster, tmp_path / "backup")
+    cluster.close()
+    assert (found.tables, found.problems) == (1, [])
+    lake.session.cluster.close()
+    shutil.rmtree(lake.session.cluster.path)
+    restored = open_cluster(tmp_path / "backup")
+    assert latest_version(location(restored)) == 1
+    restored.close()
 
 
 def test_a_backup_does_not_go_into_the_home(lake: Lake) -> None:

@@ -249,6 +249,8 @@ def test_a_home_on_a_read_only_file_system_can_be_read(disk: Path) -> None:
     home.fill()
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     home.check("Read-only file system")
+    saved = home.run("cluster", "backup", str(disk.parent / "backup"))
+    assert (saved.returncode, saved.stderr) == (0, "")
     subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     assert home.run("-X", "-c", _SQL[0]).returncode == 0
     home.stop()
