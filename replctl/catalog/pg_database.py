@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Connection, select
+
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 
@@ -33,6 +35,13 @@ def allows_connections(catalog: Catalog) -> bool:
 def database_exists(catalog: Catalog, oid: int) -> bool:
     """Return whether there is a database with this OID."""
     return catalog.first(schema.pg_database, schema.pg_database.c.oid == oid) is not None
+
+
+def recorded_databases(connection: Connection) -> set[int]:
+    """Return the OIDs of the databases in any version of the catalog: also of those that an open
+    transaction creates, and of dropped ones that VACUUM has not forgotten yet.
+    """
+    return set(connection.execute(select(schema.pg_database.c.oid)).scalars())
 
 
 def find_database(catalog: Catalog, name: str) -> int | None:

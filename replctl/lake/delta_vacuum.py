@@ -14,19 +14,21 @@ name them, so that after a crash the next VACUUM continues.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from uuid import uuid4
 
 from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.intent import list_intents, oldest_intent
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
-from replctl.catalog.pg_database import database_exists
+from replctl.catalog.pg_database import database_exists, recorded_databases
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
+from replctl.catalog.table_home import BASE
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.vacuum_horizon import (
     DroppedTable,
@@ -62,6 +64,9 @@ from replctl.spark import OPTIMIZED_FILE_SIZE, CommitNote
 UNTRACKED_AGE = 7 * 86400
 #: The lock that VACUUM holds while it removes files, and a backup while it copies them.
 _NO_BACKUP = "vacuum"
+#: The name of a table's directory in the home: its OID, with a number if the directory of the OID
+#: already had a table (storage_place.py).
+_TABLE_NAME = re.compile(r"(?P<relid>[0-9]+)(_[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +350,7 @@ def vacuum_cluster(session: Session) -> None:
     injection_point("vacuum.before-catalog")
     with session.cluster.begin(write=True) as connection:
         trim(connection, horizon)
+    _remove_databases(session)
 
 
 def _remove(session: Session, table: DroppedTable) -> None:
@@ -389,13 +395,24 @@ def _remove_abandoned(session: Session, horizon: Horizon) -> None:
     """Remove the empty directories of tables whose CREATE TABLE was rolled back."""
     with session.read() as catalog:
         known = relations_with_storage(catalog.connection)
-    for path in (session.cluster.path / "base").glob("*/*"):
+    for path in (session.cluster.path / BASE).glob("*/*"):
         folder = TableFolder(str(path), is_local=True)
+        named = _TABLE_NAME.fullmatch(path.name)
         if (
-            path.name.isdecimal()
-            and int(path.name) not in known
+            named is not None
+            and int(named["relid"]) not in known
             and path.is_dir()
             and folder.is_empty()
             and path.stat().st_mtime < horizon.time / 1_000_000
         ):
             folder.remove_empty()
+
+
+def _remove_databases(session: Session) -> None:
+    """Remove the empty directories of dropped databases that the catalog has forgotten."""
+    with session.cluster.begin(write=False) as connection:
+        known = recorded_databases(connection)
+    for path in (session.cluster.path / BASE).glob("*"):
+        if path.name.isdecimal() and int(path.name) not in known and path.is_dir():
+            with suppress(OSError):  # it has other files, or is a link
+                path.rmdir()

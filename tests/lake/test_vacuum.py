@@ -155,14 +155,30 @@ def test_dropped_tables_go_when_nobody_needs_them(lake: Lake, cluster: Cluster) 
     lake.run("vacuum")
     assert Path(lake.location).exists()
     lake.run("set replctl.vacuum_retention = 0")
-    abandoned = cluster.path / "base" / "5" / "99999"
-    abandoned.mkdir()
+    base = cluster.path / "base"
+    abandoned = [base / "5" / "99999", base / "5" / "99999_1"]
+    for path in abandoned:
+        path.mkdir()
     lake.run("vacuum")
     assert not Path(lake.location).exists()
-    assert not abandoned.exists()
+    assert not any(path.exists() for path in abandoned)
     with lake.session.cluster.begin(write=False) as connection:
         left = connection.exec_driver_sql("select count(*) from storage_table").scalar_one()
     assert left == 0
+
+
+def test_the_directory_of_a_dropped_database_goes(lake: Lake, cluster: Cluster) -> None:
+    before = set((cluster.path / "base").iterdir())
+    lake.run("create database d")
+    inside = Session.connect(cluster, "d", "postgres")
+    for statement in ("create table t (a int)", "insert into t values (1)"):
+        assert not answer_of(inside, statement)[0].startswith("ERROR")
+    assert set((cluster.path / "base").iterdir()) != before
+    lake.run("vacuum")
+    lake.run("drop database d")
+    lake.run("vacuum")
+    lake.run("vacuum")
+    assert set((cluster.path / "base").iterdir()) == before
 
 
 _UUID = "0b1c2d3e-0000-4000-8000-00000000000"
