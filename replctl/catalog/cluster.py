@@ -282,7 +282,9 @@ class Cluster:
         this open transaction block.
         """
         with self.begin(write=False) as connection:
-            yield Catalog(connection, database_oid, backend=self.backend, block=block)
+            yield Catalog(
+                connection, database_oid, backend=self.backend, block=block, is_for_reading=True
+            )
 
     @contextmanager
     def write(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:

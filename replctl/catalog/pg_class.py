@@ -305,13 +305,17 @@ def get_relation(catalog: Catalog, oid: int) -> Relation | None:
 
 def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relation]:
     """Return the existing relations among these OIDs, by OID. The number of queries is fixed for
-    each 500 OIDs.
+    each 500 OIDs.  Catalogs for reading load a relation only once (PostgreSQL's relcache).
     """
-    result: dict[int, Relation] = {}
+    known: dict[int, Relation | None] = {}
+    if catalog.is_for_reading:
+        known = catalog.cached("relations", dict)
     ordered = sorted(set(oids))
-    for start in range(0, len(ordered), 500):
-        result |= _load(catalog, ordered[start : start + 500])
-    return result
+    missing = [oid for oid in ordered if oid not in known]
+    for start in range(0, len(missing), 500):
+        some = missing[start : start + 500]
+        known |= {**dict.fromkeys(some), **_load(catalog, some)}
+    return {oid: relation for oid in ordered if (relation := known[oid]) is not None}
 
 
 def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, RelationName]:
@@ -363,18 +367,14 @@ def leaf_partitions(catalog: Catalog, relation: Relation) -> list[Relation]:
 
 def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
     pg_class, pg_namespace = schema.pg_class, schema.pg_namespace
-    class_rows = catalog.select(pg_class, pg_class.c.oid.in_(oids))
+    class_rows = catalog.select_in(pg_class.c.oid, oids)
+    schema_oids = {int(row.relnamespace) for row in class_rows}
     schema_names = {
-        int(row.oid): str(row.nspname)
-        for row in catalog.select(
-            pg_namespace, pg_namespace.c.oid.in_({row.relnamespace for row in class_rows})
-        )
+        int(row.oid): str(row.nspname) for row in catalog.select_in(pg_namespace.c.oid, schema_oids)
     }
-    pg_attribute = schema.pg_attribute
-    attributes = catalog.select(
-        pg_attribute,
-        pg_attribute.c.attrelid.in_(oids),
-        order_by=[pg_attribute.c.attrelid, pg_attribute.c.attnum],
+    pg_attribute = schema.pg_attribute.c
+    attributes = catalog.select_in(
+        pg_attribute.attrelid, oids, pg_attribute.attrelid, pg_attribute.attnum
     )
     columns = _load_columns(catalog, oids, attributes)
     indexes = _load_indexes(catalog, oids)
@@ -420,7 +420,7 @@ def _load_columns(
     pg_attrdef = schema.pg_attrdef
     defaults = {
         (int(row.adrelid), int(row.adnum)): pg_node_tree.loads(row.adbin)
-        for row in catalog.select(pg_attrdef, pg_attrdef.c.adrelid.in_(oids))
+        for row in catalog.select_in(pg_attrdef.c.adrelid, oids)
     }
     collation_names = {oid: name for name, oid in builtin.collations().items()}
     domains, others = domain_bases(catalog), user_type_bases(catalog)
@@ -459,17 +459,15 @@ def _load_columns(
 
 def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
     pg_index, pg_class, pg_inherits = schema.pg_index, schema.pg_class, schema.pg_inherits
-    rows = catalog.select(pg_index, pg_index.c.indrelid.in_(oids))
+    rows = catalog.select_in(pg_index.c.indrelid, oids)
     if not rows:
         return {}
     index_oids = [int(row.indexrelid) for row in rows]
-    classes = {
-        int(row.oid): row for row in catalog.select(pg_class, pg_class.c.oid.in_(index_oids))
-    }
+    classes = {int(row.oid): row for row in catalog.select_in(pg_class.c.oid, index_oids)}
     names = {oid: str(row.relname) for oid, row in classes.items()}
     parents = {
         int(row.inhrelid): int(row.inhparent)
-        for row in catalog.select(pg_inherits, pg_inherits.c.inhrelid.in_(index_oids))
+        for row in catalog.select_in(pg_inherits.c.inhrelid, index_oids)
     }
     result: dict[int, list[Index]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: names[int(row.indexrelid)]):
@@ -503,9 +501,7 @@ def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
 def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Constraint]]:
     pg_constraint = schema.pg_constraint
     result: dict[int, list[Constraint]] = defaultdict(list)
-    for row in catalog.select(
-        pg_constraint, pg_constraint.c.conrelid.in_(oids), order_by=[pg_constraint.c.conname]
-    ):
+    for row in catalog.select_in(pg_constraint.c.conrelid, oids, pg_constraint.c.conname):
         result[int(row.conrelid)].append(
             Constraint(
                 oid=int(row.oid),
@@ -541,9 +537,7 @@ def _reference(row: Row[Any]) -> dict[str, Any]:
 def _load_parents(catalog: Catalog, oids: list[int]) -> dict[int, list[int]]:
     pg_inherits = schema.pg_inherits
     result: dict[int, list[int]] = defaultdict(list)
-    for row in catalog.select(
-        pg_inherits, pg_inherits.c.inhrelid.in_(oids), order_by=[pg_inherits.c.inhseqno]
-    ):
+    for row in catalog.select_in(pg_inherits.c.inhrelid, oids, pg_inherits.c.inhseqno):
         result[int(row.inhrelid)].append(int(row.inhparent))
     return result
 

@@ -188,9 +188,7 @@ def load_storage(
     unused: dict[int, list[str]] = defaultdict(list)
     others: dict[int, list[str]] = defaultdict(list)
     reserved: dict[int, list[str]] = defaultdict(list)
-    for row in catalog.connection.execute(
-        select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
-    ):
+    for row in catalog.select_in(column.c.relid, oids, column.c.attnum):
         relid, number = int(row.relid), int(row.attnum)
         stored = storage_column_of(row)
         renamed[relid] = max(renamed[relid], row.renamed_version or -1)
@@ -226,7 +224,7 @@ def load_storage(
             tuple(sorted(others[int(row.relid)])),
             tuple(sorted(reserved[int(row.relid)])),
         )
-        for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
+        for row in catalog.select_in(table.c.relid, oids)
     }
 
 

@@ -16,9 +16,11 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
     Subquery,
     Table,
     and_,
+    bindparam,
     delete,
     exc,
     exists,
@@ -100,6 +102,7 @@ class Catalog:
         backend: str = "",
         block: BlockXids | None = None,
         as_of_lsn: int | None = None,
+        is_for_reading: bool = False,
     ) -> None:
         self.connection = connection
         self.database_oid = database_oid
@@ -107,11 +110,10 @@ class Catalog:
         self.xids = BlockXids() if block is None else block.copy()
         self._is_block = block is not None
         self.has_changes = False
+        self.is_for_reading = is_for_reading or as_of_lsn is not None
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
-        others = connection.execute(
-            select(state_schema.pg_xact.c.xid).where(is_in_progress(state_schema.pg_xact))
-        ).scalars()
+        others = connection.execute(_in_progress()).scalars()
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 
     # -- reading
@@ -129,21 +131,34 @@ class Catalog:
 
     def _is_alive(self, table: Table) -> ColumnElement[bool]:
         snapshot = self.snapshot
-        if snapshot.as_of_lsn is not None:
-            made = _committed_before(table.c.xmin, snapshot.as_of_lsn)
-            removed = _committed_before(table.c.xmax, snapshot.as_of_lsn)
-            return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
-        if not snapshot.in_progress:
-            return _is_not_removed(table)
-        others = sorted(snapshot.in_progress)
-        return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
+        return _is_alive(table, snapshot.as_of_lsn, sorted(snapshot.in_progress))
 
     def select(
         self, table: Table, *where: ColumnElement[bool], order_by: Sequence[Any] = ()
     ) -> list[Row[Any]]:
         """Return the visible rows of `table` that satisfy all of `where`."""
-        query = select(table).where(self.visible(table), *where).order_by(*order_by)
+        query = self._rows(table).where(*where).order_by(*order_by)
         return list(self.connection.execute(query))
+
+    def select_in(
+        self, column: ColumnElement[int], values: Collection[int], *order_by: ColumnElement[Any]
+    ) -> list[Row[Any]]:
+        """Return the visible rows of a column's table in which the column has one of some values.
+
+        SQLAlchemy builds the query only once, which would take longer than SQLite's search.
+        """
+        if not values:
+            return []
+        snapshot = self.snapshot
+        is_historic, has_others = snapshot.as_of_lsn is not None, bool(snapshot.in_progress)
+        query = _selection(column, order_by, is_historic=is_historic, has_others=has_others)
+        given = {
+            "values": list(values),
+            "dbid": self.database_oid,
+            "lsn": snapshot.as_of_lsn,
+            "others": sorted(snapshot.in_progress),
+        }
+        return list(self.connection.execute(query, given))
 
     def select_everywhere(self, table: Table, *where: ColumnElement[bool]) -> list[Row[Any]]:
         """Return the visible rows of `table` that satisfy all of `where`, in all databases."""
@@ -152,9 +167,14 @@ class Catalog:
 
     def first(self, table: Table, *where: ColumnElement[bool]) -> Row[Any] | None:
         """Return one visible row that satisfies all of `where`, or None."""
-        return self.connection.execute(
-            select(table).where(self.visible(table), *where).limit(1)
-        ).first()
+        return self.connection.execute(self._rows(table).where(*where).limit(1)).first()
+
+    def _rows(self, table: Table) -> Select[Any]:
+        """Return the query of all visible rows of a table."""
+        snapshot = self.snapshot
+        if snapshot.as_of_lsn is None and not snapshot.in_progress:
+            return _present_rows(table, self.database_oid)
+        return select(table).where(self.visible(table))
 
     def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
         """Return the result of a look-up, from a cache until this object next changes the catalogs
@@ -363,7 +383,52 @@ def _is_not_removed(table: Table) -> ColumnElement[bool]:
     return table.c.xmax == 0
 
 
-def _committed_before(xid: ColumnElement[int], lsn: int) -> ColumnElement[bool]:
+@cache
+def _present_rows(table: Table, database_oid: int) -> Select[Any]:
+    versioned = (_is_not_removed(table),) if table.info.get("versioned") else ()
+    return select(table).where(_of_database(table, database_oid), *versioned)
+
+
+@cache
+def _in_progress() -> Select[int]:
+    """Return the query of the transactions in progress."""
+    return select(state_schema.pg_xact.c.xid).where(is_in_progress(state_schema.pg_xact))
+
+
+@cache
+def _selection(
+    column: Any, order_by: tuple[ColumnElement[Any], ...], *, is_historic: bool, has_others: bool
+) -> Select[Any]:
+    """Return the query of `Catalog.select_in`, with parameters for all values."""
+    table = column.table
+    where = [column.in_(bindparam("values", expanding=True))]
+    if "dbid" in table.c:
+        where.append(table.c.dbid == bindparam("dbid"))
+    if table.info.get("versioned"):
+        lsn: Any = bindparam("lsn") if is_historic else None
+        others: Any = bindparam("others", expanding=True) if has_others else None
+        where.append(_is_alive(table, lsn, others))
+    return select(table).where(*where).order_by(*order_by)
+
+
+def _is_alive(table: Table, as_of_lsn: Any, others: Any) -> ColumnElement[bool]:
+    """Return the condition for visible rows of a versioned table.
+
+    Args:
+        as_of_lsn: the LSN of the snapshot, or a parameter for it; None for the newest state.
+        others: the transactions in progress, or a parameter for them; None or empty if there are
+            none.
+    """
+    if as_of_lsn is not None:
+        made = _committed_before(table.c.xmin, as_of_lsn)
+        removed = _committed_before(table.c.xmax, as_of_lsn)
+        return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
+    if others is None or (isinstance(others, list) and not others):
+        return _is_not_removed(table)
+    return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
+
+
+def _committed_before(xid: ColumnElement[int], lsn: Any) -> ColumnElement[bool]:
     xact = state_schema.pg_xact
     return exists().where(xact.c.xid == xid, is_committed(xact), xact.c.commit_lsn <= lsn)
 
