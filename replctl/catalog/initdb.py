@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert
 from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
-from replctl.catalog.transaction import BOOTSTRAP_XID
+from replctl.catalog.snapshot import BOOTSTRAP_XID
 from replctl.types.builtin import FIRST_USER_OID
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h

@@ -9,55 +9,37 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
-    Select,
     Subquery,
     Table,
     and_,
-    bindparam,
     delete,
     exc,
-    exists,
     insert,
-    or_,
     select,
-    true,
     update,
 )
 
 from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import next_digest
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
+from replctl.catalog.snapshot import Snapshot, in_progress, of_database
 from replctl.catalog.sqlite_error import refusal_of_query
-from replctl.catalog.state_schema import XactStatus, is_committed, is_in_progress
+from replctl.catalog.state_schema import XactStatus, is_in_progress
 from replctl.errors import FeatureNotSupported, InternalError, TransactionInProgress
 from replctl.record import dataclass
 
 #: The distance of consecutive LSNs: bytes of log per record (about the size of PostgreSQL's commit
 #: record).
 _RECORD_SIZE = 0x38
-BOOTSTRAP_XID = 1
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The rule that decides which row versions are visible.
-
-    If `as_of_lsn` is None, committed changes and the changes of the own transaction are visible.
-    `in_progress` has all other open transactions.  If `as_of_lsn` is an LSN, changes that were
-    committed at or before this LSN are visible.
-    """
-
-    in_progress: frozenset[int] = frozenset()
-    as_of_lsn: int | None = None
 
 
 @dataclass
@@ -113,7 +95,7 @@ class Catalog:
         self.is_for_reading = is_for_reading or as_of_lsn is not None
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
-        others = connection.execute(_in_progress()).scalars()
+        others = connection.execute(in_progress()).scalars()
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 
     # -- reading
@@ -125,19 +107,13 @@ class Catalog:
 
     def visible(self, table: Table) -> ColumnElement[bool]:
         """Return the condition that a row of a table belongs to this database and is visible."""
-        if not table.info.get("versioned"):
-            return _of_database(table, self.database_oid)
-        return and_(_of_database(table, self.database_oid), self._is_alive(table))
-
-    def _is_alive(self, table: Table) -> ColumnElement[bool]:
-        snapshot = self.snapshot
-        return _is_alive(table, snapshot.as_of_lsn, sorted(snapshot.in_progress))
+        return and_(of_database(table, self.database_oid), self.snapshot.is_alive(table))
 
     def select(
         self, table: Table, *where: ColumnElement[bool], order_by: Sequence[Any] = ()
     ) -> list[Row[Any]]:
         """Return the visible rows of `table` that satisfy all of `where`."""
-        query = self._rows(table).where(*where).order_by(*order_by)
+        query = self.snapshot.rows(table, self.database_oid).where(*where).order_by(*order_by)
         return list(self.connection.execute(query))
 
     def select_in(
@@ -145,36 +121,23 @@ class Catalog:
     ) -> list[Row[Any]]:
         """Return the visible rows of a column's table in which the column has one of some values.
 
-        SQLAlchemy builds the query only once, which would take longer than SQLite's search.
+        This is faster than `select`, because it uses a prepared query.
         """
         if not values:
             return []
-        snapshot = self.snapshot
-        is_historic, has_others = snapshot.as_of_lsn is not None, bool(snapshot.in_progress)
-        query = _selection(column, order_by, is_historic=is_historic, has_others=has_others)
-        given = {
-            "values": list(values),
-            "dbid": self.database_oid,
-            "lsn": snapshot.as_of_lsn,
-            "others": sorted(snapshot.in_progress),
-        }
+        query, given = self.snapshot.prepared(column, order_by)
+        given |= {"values": list(values), "dbid": self.database_oid}
         return list(self.connection.execute(query, given))
 
     def select_everywhere(self, table: Table, *where: ColumnElement[bool]) -> list[Row[Any]]:
         """Return the visible rows of `table` that satisfy all of `where`, in all databases."""
-        query = select(table).where(self._is_alive(table), *where)
+        query = select(table).where(self.snapshot.is_alive(table), *where)
         return list(self.connection.execute(query))
 
     def first(self, table: Table, *where: ColumnElement[bool]) -> Row[Any] | None:
         """Return one visible row that satisfies all of `where`, or None."""
-        return self.connection.execute(self._rows(table).where(*where).limit(1)).first()
-
-    def _rows(self, table: Table) -> Select[Any]:
-        """Return the query of all visible rows of a table."""
-        snapshot = self.snapshot
-        if snapshot.as_of_lsn is None and not snapshot.in_progress:
-            return _present_rows(table, self.database_oid)
-        return select(table).where(self.visible(table))
+        query = self.snapshot.rows(table, self.database_oid).where(*where).limit(1)
+        return self.connection.execute(query).first()
 
     def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
         """Return the result of a look-up, from a cache until this object next changes the catalogs
@@ -368,69 +331,6 @@ class Catalog:
             .order_by(xact.c.commit_lsn)
         )
         return list(self.connection.execute(query).scalars())
-
-
-# Statements share these expressions, because building one takes longer than SQLite's search with it
-
-
-@cache
-def _of_database(table: Table, database_oid: int) -> ColumnElement[bool]:
-    return table.c.dbid == database_oid if "dbid" in table.c else true()
-
-
-@cache
-def _is_not_removed(table: Table) -> ColumnElement[bool]:
-    return table.c.xmax == 0
-
-
-@cache
-def _present_rows(table: Table, database_oid: int) -> Select[Any]:
-    versioned = (_is_not_removed(table),) if table.info.get("versioned") else ()
-    return select(table).where(_of_database(table, database_oid), *versioned)
-
-
-@cache
-def _in_progress() -> Select[int]:
-    """Return the query of the transactions in progress."""
-    return select(state_schema.pg_xact.c.xid).where(is_in_progress(state_schema.pg_xact))
-
-
-@cache
-def _selection(
-    column: Any, order_by: tuple[ColumnElement[Any], ...], *, is_historic: bool, has_others: bool
-) -> Select[Any]:
-    """Return the query of `Catalog.select_in`, with parameters for all values."""
-    table = column.table
-    where = [column.in_(bindparam("values", expanding=True))]
-    if "dbid" in table.c:
-        where.append(table.c.dbid == bindparam("dbid"))
-    if table.info.get("versioned"):
-        lsn: Any = bindparam("lsn") if is_historic else None
-        others: Any = bindparam("others", expanding=True) if has_others else None
-        where.append(_is_alive(table, lsn, others))
-    return select(table).where(*where).order_by(*order_by)
-
-
-def _is_alive(table: Table, as_of_lsn: Any, others: Any) -> ColumnElement[bool]:
-    """Return the condition for visible rows of a versioned table.
-
-    Args:
-        as_of_lsn: the LSN of the snapshot, or a parameter for it; None for the newest state.
-        others: the transactions in progress, or a parameter for them; None or empty if there are
-            none.
-    """
-    if as_of_lsn is not None:
-        made = _committed_before(table.c.xmin, as_of_lsn)
-        removed = _committed_before(table.c.xmax, as_of_lsn)
-        return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
-    if others is None or (isinstance(others, list) and not others):
-        return _is_not_removed(table)
-    return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
-
-
-def _committed_before(xid: ColumnElement[int], lsn: Any) -> ColumnElement[bool]:
-    xact = state_schema.pg_xact
-    return exists().where(xact.c.xid == xid, is_committed(xact), xact.c.commit_lsn <= lsn)
 
 
 def begin_transaction(

@@ -25,9 +25,10 @@ from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_sequence import trim_states
 from replctl.catalog.pg_wal import BREAK, CHANGE, NO_XID, last_logged_version
+from replctl.catalog.snapshot import BOOTSTRAP_XID
 from replctl.catalog.state_schema import is_committed
 from replctl.catalog.table_home import TableHome
-from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
+from replctl.catalog.transaction import Catalog, insert_lsn, next_xid
 from replctl.lsn import INVALID_LSN
 from replctl.record import dataclass
 

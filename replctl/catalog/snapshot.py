@@ -1,0 +1,111 @@
+"""The rows of the catalogs that a transaction sees (snapmgr.c, heapam_visibility.c).
+
+Statements share the queries and conditions of this file, because SQLAlchemy takes longer to build
+one than SQLite to search with it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, exists, or_, select, true
+
+from replctl.catalog import state_schema
+from replctl.catalog.state_schema import is_committed, is_in_progress
+from replctl.record import dataclass
+
+#: The transaction that made the first rows of a cluster; it is always committed.
+BOOTSTRAP_XID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The rule that decides which row versions are visible.
+
+    If `as_of_lsn` is None, committed changes and the changes of the own transaction are visible.
+    `in_progress` has all other open transactions.  If `as_of_lsn` is an LSN, changes that were
+    committed at or before this LSN are visible.
+    """
+
+    in_progress: frozenset[int] = frozenset()
+    as_of_lsn: int | None = None
+
+    def is_alive(self, table: Table) -> ColumnElement[bool]:
+        """Return the condition that a row of a table is visible."""
+        if not table.info.get("versioned"):
+            return true()
+        return _is_alive(table, self.as_of_lsn, sorted(self.in_progress))
+
+    def rows(self, table: Table, database_oid: int) -> Select[Any]:
+        """Return the query of the visible rows of a table in a database."""
+        if self.as_of_lsn is None and not self.in_progress:
+            return _present_rows(table, database_oid)
+        return select(table).where(of_database(table, database_oid), self.is_alive(table))
+
+    def prepared(
+        self, column: ColumnElement[int], order_by: tuple[ColumnElement[Any], ...]
+    ) -> tuple[Select[Any], dict[str, Any]]:
+        """Return a query of the visible rows in which a column has one of some values.
+
+        Returns:
+            the query, and its parameters except `values` and `dbid`.
+        """
+        others = sorted(self.in_progress)
+        is_historic = self.as_of_lsn is not None
+        query = _prepared(column, order_by, is_historic=is_historic, has_others=bool(others))
+        return query, {"lsn": self.as_of_lsn, "others": others}
+
+
+@cache
+def of_database(table: Table, database_oid: int) -> ColumnElement[bool]:
+    """Return the condition that a row of a table belongs to a database."""
+    return table.c.dbid == database_oid if "dbid" in table.c else true()
+
+
+@cache
+def in_progress() -> Select[int]:
+    """Return the query of the transactions in progress."""
+    return select(state_schema.pg_xact.c.xid).where(is_in_progress(state_schema.pg_xact))
+
+
+@cache
+def _present_rows(table: Table, database_oid: int) -> Select[Any]:
+    versioned = (table.c.xmax == 0,) if table.info.get("versioned") else ()
+    return select(table).where(of_database(table, database_oid), *versioned)
+
+
+@cache
+def _prepared(
+    column: Any, order_by: tuple[ColumnElement[Any], ...], *, is_historic: bool, has_others: bool
+) -> Select[Any]:
+    table = column.table
+    where = [column.in_(bindparam("values", expanding=True))]
+    if "dbid" in table.c:
+        where.append(table.c.dbid == bindparam("dbid"))
+    if table.info.get("versioned"):
+        lsn: Any = bindparam("lsn") if is_historic else None
+        others: Any = bindparam("others", expanding=True) if has_others else []
+        where.append(_is_alive(table, lsn, others))
+    return select(table).where(*where).order_by(*order_by)
+
+
+def _is_alive(table: Table, as_of_lsn: Any, others: Any) -> ColumnElement[bool]:
+    """Return the condition for visible rows of a versioned table.
+
+    Args:
+        as_of_lsn: the LSN of the snapshot, or a parameter for it; None for the newest state.
+        others: the numbers of the other transactions in progress, or a parameter for them.
+    """
+    if as_of_lsn is not None:
+        made = _committed_before(table.c.xmin, as_of_lsn)
+        removed = _committed_before(table.c.xmax, as_of_lsn)
+        return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
+    if isinstance(others, list) and not others:
+        return table.c.xmax == 0
+    return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
+
+
+def _committed_before(xid: ColumnElement[int], lsn: Any) -> ColumnElement[bool]:
+    xact = state_schema.pg_xact
+    return exists().where(xact.c.xid == xid, is_committed(xact), xact.c.commit_lsn <= lsn)
