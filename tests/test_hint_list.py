@@ -186,6 +186,8 @@ HINTS: dict[str, str] = {
     "Use {}; ALTER SUBSCRIPTION {} REFRESH TABLE {};": "subscription/test_follow_schema.py::"
     "test_what_cannot_be_followed_stops",
     "restoring_hint(session, catalog, relation, column) or error.hint": _COLUMNS,
+    "' '.join(filter(None, [added, error.hint]))": "subscription/test_owners_columns.py::"
+    "test_columns_that_are_replaced_in_several_syncs",
     # -- clusters
     "Start the program again.": "catalog/test_catalog_file.py::"
     "test_a_catalog_that_is_replaced_under_a_process_is_noticed",

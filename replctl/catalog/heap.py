@@ -142,6 +142,7 @@ def _column_values(column: Column) -> dict[str, Any]:
         "attislocal": column.is_local,
         "attinhcount": column.inherited_count,
         "attmissingval": column.missing_value,
+        "attfieldnames": column.field_names,
         "attstorage": column.storage or "",
         "attcompression": column.compression or "",
         "attstattarget": column.statistics,

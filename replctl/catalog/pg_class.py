@@ -65,6 +65,7 @@ class Column:
     domain_default: nodes.Expr | None = None
     user_type: str = ""  # the declared type if it is another user-defined type with a stored type
     foreign_default: str = ""  # the default of a Delta table that replctl cannot evaluate
+    field_names: str | None = None  # fields of STRUCTs, if others write them (table_metadata.py)
 
     @property
     def declared_type(self) -> str:
@@ -452,6 +453,7 @@ def _load_columns(
                 compression=ToastCompression(row.attcompression) if row.attcompression else None,
                 statistics=row.attstattarget,
                 options=options,
+                field_names=row.attfieldnames,
             )
         )
     return result

@@ -118,6 +118,7 @@ pg_attribute = versioned(
     integer("attinhcount", default=0),
     text("attmissingval", nullable=True),
     integer("attfilenode", default=0),
+    text("attfieldnames", nullable=True),  # see Column.field_names
     text("attstorage", default=""),  # '' for the type's default
     text("attcompression", default=""),
     integer("attstattarget", nullable=True),

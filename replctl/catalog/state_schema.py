@@ -61,6 +61,7 @@ pg_subscription_rel = Table(
     text("applied_filters", nullable=True),  # filters of rows written since then, as JSON
     integer("owned_since", nullable=True),  # see SubscriptionRelation.owned_since
     text("fault", nullable=True),  # damage by another program; the table must be refreshed
+    text("column_origins", nullable=True),  # JSON, by the attnums of columns (column_origin.py)
 )
 Index(
     "pg_subscription_rel_key_index",

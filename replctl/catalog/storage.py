@@ -277,6 +277,20 @@ def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
     return list(map(storage_column_of, connection.execute(query)))
 
 
+def changed_by_others(connection: Connection, relids: Collection[int]) -> dict[int, set[int]]:
+    """Return the columns of adopted tables that other programs have dropped, renamed or restored:
+    their numbers by the tables' OIDs.
+    """
+    table = state_schema.storage_column
+    found: dict[int, set[int]] = defaultdict(set)
+    query = select(table.c.relid, table.c.attnum).where(
+        table.c.relid.in_(list(relids)), table.c.renamed_version.is_not(None)
+    )
+    for row in connection.execute(query):
+        found[int(row.relid)].add(int(row.attnum))
+    return found
+
+
 def note_removal(
     connection: Connection,
     relid: int,

@@ -17,7 +17,7 @@ from replctl.errors import (
     FeatureNotSupported,
     UndefinedColumn,
 )
-from replctl.lake.adopt import DeltaColumn, collation_of, delta_type_shown, readable_column
+from replctl.lake.adopt import DeltaColumn, delta_type_shown, readable_column, relation_column
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.delta_type import is_native, shown_type
@@ -67,10 +67,7 @@ def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedCol
             raise DuplicateColumn(f'column "{found.name}" specified more than once')
         names.add(found.name)
         stored.append(found)
-        collation = collation_of(found.type)
-        columns.append(
-            Column(len(stored), found.name, found.type, found.typmod, collation, found.not_null)
-        )
+        columns.append(relation_column(found, len(stored)))
     if left_out and not stored:
         raise _unreadable(left_out[0], location)
     for field in left_out:
@@ -107,7 +104,8 @@ def listed_columns(
             not_null.append(column.name)
         stored.append(known)
         type_ = known.type if is_native(known.type) else column.type
-        columns.append(replace(column, type=type_, not_null=known.not_null))
+        column = replace(column, not_null=known.not_null, field_names=known.field_names)
+        columns.append(replace(column, type=type_))
     names = {column.name for column in columns}
     return AdoptedColumns(
         tuple(columns),

@@ -8,7 +8,7 @@ from typing import Any
 
 from replctl.catalog.pg_class import Column
 from replctl.lake.delta_log import protocol_at, table_properties
-from replctl.lake.table_metadata import physical_name
+from replctl.lake.table_metadata import nested_names, physical_name
 from replctl.record import dataclass
 from replctl.spark import storage_type
 from replctl.types import delta_type
@@ -40,6 +40,7 @@ class DeltaColumn:
 
     Attributes:
         physical_name: the column's name in data files; None if it is `name`.
+        field_names: the names in data files of the fields of its STRUCTs (nested_names).
     """
 
     name: str
@@ -47,6 +48,7 @@ class DeltaColumn:
     typmod: int
     not_null: bool
     physical_name: str | None = None
+    field_names: str | None = None
 
 
 def delta_settings(location: str) -> dict[str, str]:
@@ -98,7 +100,25 @@ def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
     if found is None or _collations(field):
         return None
     not_null = not field.get("nullable", True)
-    return DeltaColumn(field["name"], found[0], found[1], not_null, stored_physical_name(field))
+    physical = stored_physical_name(field)
+    return DeltaColumn(field["name"], *found, not_null, physical, nested_names(field))
+
+
+def relation_column(found: DeltaColumn, attnum: int, name: str | None = None) -> Column:
+    """Return the column of a relation for a column of its Delta table.
+
+    Args:
+        name: the name in the relation; None for the name in the Delta table.
+    """
+    return Column(
+        attnum,
+        name or found.name,
+        found.type,
+        found.typmod,
+        collation_of(found.type),
+        found.not_null,
+        field_names=found.field_names,
+    )
 
 
 def is_stored_alike(found: DeltaColumn, column: Column) -> bool:

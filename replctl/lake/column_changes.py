@@ -36,9 +36,9 @@ from replctl.catalog.storage import (
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import (
-    collation_of,
     is_stored_alike,
     readable_column,
+    relation_column,
     stored_physical_name,
 )
 from replctl.lake.column_dependents import has_dependents
@@ -51,6 +51,7 @@ from replctl.lake.table_metadata import (
     physical_name,
     physical_names,
 )
+from replctl.lake.target_fault import note_lost_fields
 from replctl.lake.widened_column import widened
 from replctl.record import dataclass
 
@@ -172,7 +173,9 @@ def follow_columns(
     altered = {}
     if relation is not None:
         altered = _restored_columns(catalog, relation, changes, lost)
-        altered |= _altered_columns(catalog, relation, changes.known, version)
+        retyped = _altered_columns(catalog, relation, changes.known, version)
+        note_lost_fields(catalog, relation, retyped.values(), version)
+        altered |= retyped
         for attnum, name in _renamed_columns(catalog, relation, changes.known).items():
             altered[attnum] = replace(altered.get(attnum, relation.column_at(attnum)), name=name)
     if not added and not altered and not lost:
@@ -187,7 +190,7 @@ def follow_columns(
         rows = writer.select(attribute, attribute.c.attrelid == relid)
         attnum = max((int(row.attnum) for row in rows), default=0) + 1
         name = _free_name(new.name, {str(row.attname) for row in rows})
-        column = Column(attnum, name, new.type, new.typmod, collation=collation_of(new.type))
+        column = replace(relation_column(new, attnum, name), not_null=False)
         insert_column(writer, relid, column)
         insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
@@ -282,7 +285,9 @@ def _followed_columns(
 def _altered_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field], version: int
 ) -> dict[int, Column]:
-    """Return the columns of an adopted table that now have wider types or allow NULL, by attnum."""
+    """Return the columns of an adopted table that now have wider types, allow NULL, or have other
+    fields in their STRUCTs, by attnum.
+    """
     storage = relation.storage
     if storage is None or not storage.is_adopted:
         return {}
@@ -294,6 +299,7 @@ def _altered_columns(
         if readable is None:
             continue
         now = widened(catalog, relation, column, readable) or column
+        now = replace(now, field_names=readable.field_names)
         if column.not_null and not readable.not_null and _may_lose_not_null(relation, column):
             was_not_null = stored.identity in _not_null_before(storage, version)
             now = replace(now, not_null=not was_not_null)
@@ -346,10 +352,7 @@ def _restored_columns(
         if row.attisdropped and readable is not None:
             name = _free_name(readable.name, taken)
             taken.add(name)
-            collation = collation_of(readable.type)
-            restored[attnum] = Column(
-                attnum, name, readable.type, readable.typmod, collation=collation
-            )
+            restored[attnum] = replace(relation_column(readable, attnum, name), not_null=False)
     return restored
 
 

@@ -40,16 +40,11 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
     Args:
         sent: the names of all published columns.
     """
-    shown = [types().get(shown_type(c.type)) for c in missing]
-    if None in shown or any(relation.column(c.name) is not None for c in missing):
-        return None
     name = relation.quoted_name
     table = f"ALTER TABLE {name}"
-    added = [
-        f"ADD COLUMN {quote_identifier(c.name)} {format_type(type_, c.typmod)}"
-        for c, type_ in zip(missing, shown, strict=True)
-        if type_ is not None
-    ]
+    added = _clauses(missing)
+    if added is None or any(relation.column(c.name) is not None for c in missing):
+        return None
     new = _statements(name, missing, added)
     renamed = _renamed(relation, missing, sent)
     if not renamed:
@@ -63,6 +58,26 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
         renames += f"{_statements(name, [c for c, _ in others], [text for _, text in others])} "
     noun = "a column" if len(renamed) == 1 else "columns"
     return f"If the publisher has renamed {noun}, use {renames}otherwise, use {new}"
+
+
+def adding_statements(relation: Relation, remote: RemoteRelation) -> str:
+    """Return the statements that add the published columns that a table lacks; "" if there are
+    none, or if the type of one is unknown here.
+    """
+    missing = [column for column in remote.columns if relation.column(column.name) is None]
+    added = _clauses(missing)
+    return _statements(relation.quoted_name, missing, added) if added else ""
+
+
+def _clauses(columns: Sequence[RemoteColumn]) -> list[str] | None:
+    """Return the clause of ALTER TABLE that adds each column; None if a type is unknown here."""
+    shown = [(c, types().get(shown_type(c.type))) for c in columns]
+    added = [
+        f"ADD COLUMN {quote_identifier(c.name)} {format_type(type_, c.typmod)}"
+        for c, type_ in shown
+        if type_ is not None
+    ]
+    return added if len(added) == len(columns) else None
 
 
 def _statements(table: str, columns: Sequence[RemoteColumn], added: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.acl import Privilege
+from replctl.catalog.column_origin import ColumnOrigin
 from replctl.catalog.commit_digest import digest_at
 from replctl.catalog.namespace import CatalogEnvironment, relation_named
 from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
@@ -16,7 +17,7 @@ from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import broken_since, last_committed_version
-from replctl.catalog.storage import storage_columns
+from replctl.catalog.storage import changed_by_others
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     ConnectionFailure,
@@ -34,7 +35,7 @@ from replctl.lake.file_access import check_readable
 from replctl.lake.past_snapshot import past_snapshot
 from replctl.lake.published_definition import table_definition
 from replctl.lake.recovery import recover
-from replctl.lake.remote_relation import check_filters, remote_table
+from replctl.lake.remote_relation import check_filters, remote_relation, remote_table
 from replctl.lake.small_source import with_small_rows
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, published_source
 from replctl.lake.version_chain import replaced
@@ -42,6 +43,7 @@ from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import RemoteRelation, Rows, Snapshot
 from replctl.replication.published_relation import PublicationSet, TableToCopy
+from replctl.replication.replaced_column import OriginChange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.session import Session
 from replctl.spark import CopySource, copied_sql
@@ -134,40 +136,29 @@ class PublishedTables:
                 before = after
         return changes
 
-    def replaced_columns(self, log: LogRange) -> dict[RelationName, tuple[str, ...]]:
-        """Return the published columns of adopted tables that have the name of another column at
-        the start of a range.  Since then, other programs have dropped or renamed that column.
+    def origin_change(self, log: LogRange) -> OriginChange | None:
+        """Return the origins of the required columns of adopted tables at the ends of a range; None
+        if no definition changed in it.
 
-        The result is empty if the publications list different columns of a table: decoding reports
-        that when the table changes.
+        The result is None, too, if the publications list different columns of a table: decoding
+        reports that when the table changes.
         """
         with self._session.read() as catalog:
             if not catalog.changes_between(log.from_lsn, log.to_lsn):
-                return {}
+                return None
             starts = {name: max(lsn, log.from_lsn) for name, lsn in log.positions.items()}
             try:
-                after = _adopted_columns(catalog.as_of(log.to_lsn), log.publications)
-                before = {
-                    lsn: _adopted_columns(catalog.as_of(lsn), log.publications)
-                    for lsn in {starts[key[1]] for key in after if key[1] in starts}
+                found = _origins(catalog.as_of(log.to_lsn), log.publications)
+                after = {name: origins for name, origins in found.items() if name in starts}
+                earlier = {
+                    lsn: _origins(catalog.as_of(lsn), log.publications)
+                    for lsn in {starts[name] for name in after}
                 }
             except FeatureNotSupported:  # decoding reports it if the table changes
-                return {}
-        found = {}
-        for key, columns in after.items():
-            earlier = before[starts[key[1]]].get(key, {}) if key[1] in starts else {}
-            replaced = [n for n, attnum in columns.items() if earlier.get(n, attnum) != attnum]
-            foreign = self._foreign_columns(key[0]) if replaced else set()
-            if names := tuple(name for name in replaced if earlier[name] in foreign):
-                found[key[1]] = names
-        return found
-
-    def _foreign_columns(self, relid: int) -> set[int]:
-        """Return the numbers of the columns of an adopted table that other programs have dropped or
-        renamed, rather than ALTER TABLE."""
-        with self._session.read() as catalog:
-            known = storage_columns(catalog.connection, relid)
-        return {column.number for column in known if column.renamed_version is not None}
+                return None
+            before = {name: earlier[starts[name]].get(name, {}) for name in after}
+            tables = {origin.relid for origins in after.values() for origin in origins.values()}
+            return OriginChange(before, after, changed_by_others(catalog.connection, tables))
 
     def snapshot(self, name: RelationName) -> Snapshot:
         """Return the LSN and the version of each leaf partition of a relation, in one transaction
@@ -318,19 +309,11 @@ def _no_rows(table: TableToCopy) -> str:
     return copied_sql([CopySource(source, table.columns, table.filters)])
 
 
-def _adopted_columns(
-    catalog: Catalog, names: Sequence[str]
-) -> dict[tuple[int, RelationName], dict[str, int]]:
-    """Return the published columns of adopted tables with their attnums, by the tables' OIDs and
-    names.
-    """
-    tables = PublicationSet.of_names(catalog, names).tables_to_copy()
-    return {
-        (table.relation.oid, table.relation.relation_name): {
-            column.name: column.attnum
-            for column in table.relation.columns
-            if column.attnum in table.columns
-        }
-        for table in tables
-        if table.relation.storage is not None and table.relation.storage.is_adopted
-    }
+def _origins(catalog: Catalog, names: Sequence[str]) -> dict[RelationName, dict[str, ColumnOrigin]]:
+    """Return the origins of the published columns of adopted tables, by the tables' names."""
+    found = {}
+    for table in PublicationSet.of_names(catalog, names).tables_to_copy():
+        columns = remote_relation(table.relation, table.columns).columns
+        if origins := {c.name: c.origin for c in columns if c.origin is not None}:
+            found[table.relation.relation_name] = origins
+    return found

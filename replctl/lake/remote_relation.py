@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.column_origin import ColumnOrigin
+from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.ruleutils import get_expr
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -24,7 +26,7 @@ def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelatio
         attnums: the published columns.
     """
     columns = tuple(
-        RemoteColumn(column.name, column.type, column.typmod)
+        RemoteColumn(column.name, column.type, column.typmod, origin_of(relation, column))
         for column in relation.columns
         if column.attnum in attnums
     )
@@ -33,6 +35,14 @@ def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelatio
         None if identity is None else tuple(relation.column_at(attnum).name for attnum in identity)
     )
     return RemoteRelation(relation.schema, relation.name, columns, names)
+
+
+def origin_of(relation: Relation, column: Column) -> ColumnOrigin | None:
+    """Return the origin of a column of an adopted table; None for other tables."""
+    if relation.storage is None or not relation.storage.is_adopted:
+        return None
+    fields = {} if column.field_names is None else json.loads(column.field_names)
+    return ColumnOrigin(relation.oid, column.attnum, fields)
 
 
 def remote_table(table: TableToCopy) -> RemoteRelation:

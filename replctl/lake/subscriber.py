@@ -6,6 +6,7 @@ from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.lake.batch_apply import BatchApply
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.target_copy import TargetCopy
+from replctl.lake.target_origins import TargetOrigins
 from replctl.session import Session
 
 
@@ -25,6 +26,7 @@ class LakeSubscriber:
         self.state = SubscriberState(session, subscription, table)
         self.copies = TargetCopy(self.state)
         self.changes = BatchApply(self.state)
+        self.origins = TargetOrigins(self.state)
 
     def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
         """Return the subscriber of the same subscription for the synchronization of one table."""

@@ -6,7 +6,8 @@ Delta's protocol, section "Change Metadata": a metaData action replaces the prev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -20,6 +21,7 @@ from replctl.lake.delta_log import (
     version_state,
 )
 from replctl.record import dataclass
+from replctl.types.delta_type import quoted_name
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
 ROW_TRACKING = "delta.enableRowTracking"
@@ -104,6 +106,29 @@ def physical_name(found: Mapping[str, Any]) -> str | None:
     details = found.get("metadata")
     physical = details.get(_PHYSICAL_NAME) if isinstance(details, dict) else None
     return None if physical is None else str(physical)
+
+
+def nested_names(found: Mapping[str, Any]) -> str | None:
+    """Return the names in data files of the fields of all STRUCTs in a column, as JSON: an object
+    with a name for each path in the schema.  The empty path is the column.  None if the column has
+    no STRUCT.
+    """
+    names = dict(_nested(found["type"], ""))
+    if not names:
+        return None
+    return json.dumps({"": physical_name(found) or found["name"], **names}, ensure_ascii=False)
+
+
+def _nested(type_: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields of all STRUCTs in a type: path in the schema, and name in data files."""
+    if not isinstance(type_, dict):
+        return
+    for part in ("elementType", "keyType", "valueType"):
+        yield from _nested(type_.get(part), f"{path}.{part}")
+    for item in type_.get("fields", ()):
+        place = f"{path}.{quoted_name(item['name'])}"
+        yield place, physical_name(item) or item["name"]
+        yield from _nested(item["type"], place)
 
 
 def physical_names(location: str, version: int) -> dict[str, str]:

@@ -34,6 +34,7 @@ from replctl.lake.retry import repeated
 from replctl.lake.row_owner import check_deletion, copied_member, row_ownership, undecided
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import TableWriter, commit
+from replctl.lake.target_origins import note_copied_origins
 from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lake.unfinished_batch import leave_batch
@@ -233,7 +234,10 @@ class TargetCopy(TargetWrite):
             name = self._state.of_table(relation).origin_name
             member = copied_member(finished, remote, deletion, local_lsn)
             update_subscription_relation(catalog, member)
-            clear_fault(catalog.connection, self._subscription.oid, relation.relid)
+            is_replaced = relation.method is CopyMethod.REPLACE
+            this = (self._subscription.oid, relation.relid)
+            note_copied_origins(catalog, *this, remote, is_replaced=is_replaced)
+            clear_fault(catalog.connection, *this)
             self.note_written(catalog, writer, copied.targets)
             if relation.method is not CopyMethod.APPEND:
                 origins = (self._subscription.origin_name, name)

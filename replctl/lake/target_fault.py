@@ -8,10 +8,11 @@ SUBSCRIPTION ... REFRESH TABLE).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 
 from replctl.catalog.apply_step import written_steps
-from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -51,6 +52,34 @@ def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
         what: a sentence that says what happened to the table.
     """
     note_fault(catalog.connection, _tree_above(catalog, relation), what)
+
+
+def note_lost_fields(
+    catalog: Catalog, relation: Relation, changed: Iterable[Column], version: int
+) -> None:
+    """Record a fault if another program has dropped or renamed fields of STRUCTs in a target.  If
+    it then adds fields with these names, their values are missing.
+
+    Args:
+        relation: the table before the change.
+        changed: its changed columns in their new form.
+    """
+    names = [c.name for c in changed if _has_lost_fields(relation.column_at(c.attnum), c)]
+    if names and relation.storage is not None:
+        shown = ", ".join(f'"{name}"' for name in names)
+        note_break(
+            catalog,
+            relation,
+            f"Another program dropped or renamed fields of {shown} in version {version} of the"
+            f' Delta table "{relation.storage.location}".',
+        )
+
+
+def _has_lost_fields(before: Column, after: Column) -> bool:
+    if before.field_names is None:
+        return False
+    now = json.loads(after.field_names or "{}")
+    return any(now.get(path) != name for path, name in json.loads(before.field_names).items())
 
 
 def note_cleaning(

@@ -244,25 +244,30 @@ class _Worker:
         return has_applied
 
     def _check_columns(self, start: int, end: int) -> None:
-        """Check that the published columns are still the same, unless the subscriber follows them.
-
-        If a program drops a column and adds another one with its name, the rows get other values
-        without a change.  So the target would keep the old values.
+        """Check that the values in the targets' columns come from the columns that are published
+        now (replaced_column.py).
 
         Raises:
             ObjectNotInPrerequisiteState: a column was replaced (55000).
         """
-        if self._run.follow_schema is not None:
+        change = self._publisher.tables.origin_change(self._run.log_range(start, end))
+        if change is None:
             return
-        log = self._run.log_range(start, end)
-        for name, columns in self._publisher.tables.replaced_columns(log).items():
+        is_followed = self._run.follow_schema is not None
+        replaced = self._subscriber.origins.follow(change, is_followed=is_followed)
+        for name, columns in replaced.items():
             shown = ", ".join(f'"{column}"' for column in columns)
             noun, verb = ("column", "was") if len(columns) == 1 else ("columns", "were")
             error = ObjectNotInPrerequisiteState(
                 f'{noun} {shown} of published table "{name}" {verb} replaced by another program',
-                detail="The earlier columns with these names were dropped or renamed.",
+                detail="The earlier columns with these names, or fields of them, were dropped or"
+                " renamed.",
             )
             offer_reconcile(error, self._subscription, self._subscription.table_map.target(name))
+            known = self._publisher.tables.relations(self._subscription.publications)
+            remote = next((item for item in known if item.relation_name == name), None)
+            added = "" if remote is None else self._subscriber.origins.adding_statements(remote)
+            error.hint = " ".join(filter(None, [added, error.hint]))
             raise error
 
     def _between(self, start: int, end: int) -> bool:

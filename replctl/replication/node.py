@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from replctl.catalog.apply_batch import ApplyBatch
+from replctl.catalog.column_origin import ColumnOrigin
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
@@ -21,6 +22,7 @@ from replctl.errors import Notice
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
+from replctl.replication.replaced_column import OriginChange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.replication.update_transformation import Action
 from replctl.session_thread import CALLING_THREAD, SessionThread
@@ -35,11 +37,16 @@ Rows = NewType("Rows", object)
 
 @dataclass(frozen=True, slots=True)
 class RemoteColumn:
-    """A published column: its name, and its type at the publisher."""
+    """A published column: its name, and its type at the publisher.
+
+    Attributes:
+        origin: identifies the column of an adopted table; None for other tables.
+    """
 
     name: str
     type: str
     typmod: int
+    origin: ColumnOrigin | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,9 +320,9 @@ class PublishedTables(Protocol):
     ) -> list[SchemaChange]:
         """Return the changes of published tables' definitions in (from_lsn, to_lsn], in order."""
 
-    def replaced_columns(self, log: LogRange) -> dict[RelationName, tuple[str, ...]]:
-        """Return the published columns that have the name of another column at the start of a
-        range, because other programs have changed the table.
+    def origin_change(self, log: LogRange) -> OriginChange | None:
+        """Return the origins of published columns at the ends of a range; None if no definition
+        changed in it.
         """
 
     def snapshot(self, name: RelationName) -> Snapshot:
@@ -519,6 +526,21 @@ class Changes(Protocol):
         """
 
 
+class ColumnOrigins(Protocol):
+    """The interface to the origins of the values in the columns of a subscription's tables."""
+
+    def follow(self, change: OriginChange, *, is_followed: bool) -> dict[RelationName, list[str]]:
+        """Return the columns of published tables that other programs have replaced.  If there are
+        none, record the new origins.
+
+        Args:
+            is_followed: see `OriginChange.replaced`.
+        """
+
+    def adding_statements(self, remote: RemoteRelation) -> str:
+        """Return the statements that add published columns that their table lacks; "" for none."""
+
+
 class Subscriber(Protocol):
     """The end of a subscription that receives changes: for all tables that are ready, or for one
     table that is being synchronized.
@@ -535,6 +557,10 @@ class Subscriber(Protocol):
     @property
     def changes(self) -> Changes:
         """Return the interface for applying changes."""
+
+    @property
+    def origins(self) -> ColumnOrigins:
+        """Return the interface to the origins of columns."""
 
     def of_table(self, relation: SubscriptionRelation) -> Subscriber:
         """Return the same subscriber for the synchronization of one table."""

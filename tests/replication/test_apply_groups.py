@@ -13,7 +13,6 @@ from replctl.catalog.apply_batch import ApplyBatch
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import IoError, PostgresError, UniqueViolation
-from replctl.relation_name import RelationName
 from replctl.replication.apply import catch_up, groups
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
@@ -55,8 +54,8 @@ class _Publisher:
     def tables(self) -> _Publisher:
         return self
 
-    def replaced_columns(self, _log: LogRange) -> dict[RelationName, tuple[str, ...]]:
-        return {}
+    def origin_change(self, _log: LogRange) -> None:
+        return None
 
     def definition_changes(self, *_arguments: object) -> list[int]:
         return []

@@ -371,3 +371,61 @@ def test_the_publisher_may_exchange_names_itself(
         ("1", "b", "a"),
         ("2", "A", "B"),
     ]
+
+
+_IN_SEVERAL_SYNCS = {
+    "dropped": (
+        "ALTER TABLE {t} DROP COLUMN v",
+        "ALTER TABLE {t} ADD COLUMNS (v STRING)",
+    ),
+    "renamed": (
+        "ALTER TABLE {t} RENAME COLUMN v TO w",
+        "ALTER TABLE {t} ADD COLUMNS (v STRING); UPDATE {t} SET v = 'after' WHERE id = 2",
+    ),
+    "fields": (
+        "ALTER TABLE {t} RENAME COLUMN s.a TO c",
+        "ALTER TABLE {t} RENAME COLUMN s.b TO a; ALTER TABLE {t} RENAME COLUMN s.c TO b;"
+        " ALTER TABLE {t} ALTER COLUMN s.a FIRST",
+    ),
+}
+
+
+def test_columns_that_are_replaced_in_several_syncs(
+    engine: Engine, publisher: Database, subscriber: Database, tmp_path: Path
+) -> None:
+    """A sync sees only one half of the change.  The HINTs make the copies equal."""
+    places = {name: f"delta.`{tmp_path / name}`" for name in _IN_SEVERAL_SYNCS}
+    for name, place in places.items():
+        engine.run(
+            f"CREATE TABLE {place} (id INT, v STRING, s STRUCT<a: INT, b: INT>) USING delta"
+            f" TBLPROPERTIES ({_MAPPED})"
+        )
+        rows = ", ".join(f"({i}, 'v{i}', named_struct('a', {i}, 'b', 10 * {i}))" for i in (1, 2))
+        engine.run(f"INSERT INTO {place} VALUES {rows}")
+        publisher.run(
+            f"CREATE TABLE {name} (PRIMARY KEY (id)) USING delta LOCATION '{tmp_path / name}';"
+            f" CREATE PUBLICATION {name} FOR TABLE {name}"
+        )
+        subscriber.run(
+            f"CREATE TABLE {name} (id int PRIMARY KEY, v text, s jsonb);"
+            f" ALTER TABLE {name} ALTER COLUMN s SET (delta_type = 'STRUCT<a: INT, b: INT>')"
+        )
+        subscriber.run(
+            f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=test_pub' PUBLICATION {name}"
+        )
+    assert subscriber.sync() == []
+    for number in range(2):
+        for name, changes in _IN_SEVERAL_SYNCS.items():
+            for statement in changes[number].split("; "):
+                engine.run(statement.replace("{t}", places[name]))
+        stopped = {f.subscription: f.error for f in subscriber.sync()}
+        assert {name: error.sqlstate for name, error in stopped.items()} == (
+            dict.fromkeys(_IN_SEVERAL_SYNCS, "55000") if number else {}
+        )
+    for error in stopped.values():
+        follow_hint(error.hint, subscriber, {"test_pub": publisher}.__getitem__)
+    assert subscriber.sync() == []
+    for name in _IN_SEVERAL_SYNCS:
+        columns = "id, v, w, s" if name == "renamed" else "id, v, s"
+        query = f"SELECT {columns} FROM {name} ORDER BY id"
+        assert subscriber.rows(query) == publisher.rows(query)

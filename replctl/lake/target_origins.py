@@ -1,0 +1,97 @@
+"""Record the origins of the values in the columns of a subscription's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from replctl.catalog.column_origin import ColumnOrigin, column_origins, put_column_origins
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.transaction import Catalog
+from replctl.lake.missing_column import adding_statements
+from replctl.lake.subscriber_state import SubscriberState
+from replctl.relation_name import RelationName
+from replctl.replication.node import RemoteRelation
+from replctl.replication.replaced_column import OriginChange
+
+
+class TargetOrigins:
+    """The origins of the columns of one subscription's tables (replication.node.ColumnOrigins)."""
+
+    def __init__(self, state: SubscriberState) -> None:
+        self._state = state
+
+    def follow(self, change: OriginChange, *, is_followed: bool) -> dict[RelationName, list[str]]:
+        """Return the replaced columns of tables.  If there are none, record the new origins."""
+        members = self._state.relations()
+        relids = {name: members[name].relid for name in change.after if name in members}
+        oid = self._state.subscription.oid
+        with self._state.session.read() as catalog:
+            tables = load_relations(catalog, relids.values())
+            stored = column_origins(catalog.connection, oid, relids.values())
+        replaced: dict[RelationName, list[str]] = {}
+        new: dict[int, dict[int, ColumnOrigin]] = {}
+        for name, relid in relids.items():
+            known = _by_name(tables[relid], stored.get(relid, {}), change.before.get(name, {}))
+            if columns := change.replaced(name, known, is_followed=is_followed):
+                replaced[name] = columns
+            recorded = change.recorded(name, known, is_followed=is_followed)
+            new[relid] = stored.get(relid, {}) | _by_attnum(tables[relid], recorded)
+        changed = {relid: found for relid, found in new.items() if found != stored.get(relid)}
+        if changed and not replaced:
+            with self._state.writing() as catalog:
+                for relid, found in changed.items():
+                    put_column_origins(catalog.connection, oid, relid, found)
+        return replaced
+
+    def adding_statements(self, remote: RemoteRelation) -> str:
+        """Return the statements that add published columns that their table lacks; "" for none."""
+        member = self._state.relations()[remote.relation_name]
+        with self._state.session.read() as catalog:
+            table = load_relations(catalog, [member.relid])[member.relid]
+        return adding_statements(table, remote)
+
+
+def note_copied_origins(
+    catalog: Catalog,
+    subscription_oid: int,
+    relid: int,
+    remote: RemoteRelation,
+    *,
+    is_replaced: bool,
+) -> None:
+    """Record the origins of a table's columns after a copy.
+
+    Args:
+        remote: the published table at the time of the copy.
+        is_replaced: the copy has replaced all rows.  Else columns that are not sent keep their
+            values, and thus their origins.
+    """
+    connection = catalog.connection
+    stored = {} if is_replaced else column_origins(connection, subscription_oid, [relid])
+    sent = {c.name: c.origin for c in remote.columns if c.origin is not None}
+    table = load_relations(catalog, [relid])[relid]
+    origins = stored.get(relid, {}) | _by_attnum(table, sent)
+    put_column_origins(connection, subscription_oid, relid, origins)
+
+
+def _by_name(
+    table: Relation, stored: Mapping[int, ColumnOrigin], before: Mapping[str, ColumnOrigin]
+) -> dict[str, ColumnOrigin]:
+    """Return the origins of a table's columns by name.
+
+    Args:
+        stored: the recorded origins, by attnum.
+        before: the origins of columns without a record.
+    """
+    found = {column.name: stored.get(column.attnum) for column in table.columns}
+    origins = {name: origin or before.get(name) for name, origin in found.items()}
+    return {name: origin for name, origin in origins.items() if origin is not None}
+
+
+def _by_attnum(table: Relation, origins: Mapping[str, ColumnOrigin]) -> dict[int, ColumnOrigin]:
+    """Return origins by the attnums of a table's columns.  Omit columns that it lacks."""
+    return {
+        column.attnum: origin
+        for column in table.columns
+        if (origin := origins.get(column.name)) is not None
+    }

@@ -1,0 +1,155 @@
+"""The owner of a published table drops or renames a column, or a field of one, and gives its name
+to another one.  This changes no row, so the subscription stops.  The tests run without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fix_replication import Database
+from owners_log import OwnersLog, field, struct
+
+from replctl.catalog.cluster import Cluster
+from replctl.session import Session
+
+_ID = field("id", "c1", "integer")
+_Schema = Sequence[dict[str, Any]]
+
+
+class _Copy:
+    """A table of an owner, and a subscription that follows it."""
+
+    def __init__(self, cluster: Cluster, folder: Path, fields: _Schema, options: str = "") -> None:
+        self.owner = OwnersLog(folder / "t")
+        self.owner.commit(fields)
+        Database(Session.connect(cluster, "postgres", "postgres")).run("CREATE DATABASE source")
+        self.source = Database(Session.connect(cluster, "source", "postgres"))
+        self.target = Database(Session.connect(cluster, "postgres", "postgres"))
+        self.source.run(
+            f"CREATE TABLE t USING delta LOCATION '{folder / 't'}'; CREATE PUBLICATION p"
+            " FOR TABLE t"
+        )
+        shown = self.source.rows(
+            "SELECT attname, format_type(atttypid, atttypmod), attoptions[1] FROM pg_attribute"
+            " WHERE attrelid = 't'::regclass AND attnum > 0 ORDER BY attnum"
+        )
+        self.target.run(f"CREATE TABLE t ({', '.join(f'{n} {type_}' for n, type_, _ in shown)})")
+        for name, _type, option in shown:
+            if option is not None:
+                native = option.removeprefix("delta_type=")
+                self.target.run(f"ALTER TABLE t ALTER COLUMN {name} SET (delta_type = '{native}')")
+        self.target.run(
+            "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p"
+            f" WITH (copy_data = false{options})"
+        )
+
+    def sync(self) -> str | None:
+        """Sync, and return the error of the subscription, with its SQLSTATE."""
+        failures = self.target.sync()
+        return failures[0].error.sqlstate + " " + failures[0].error.message if failures else None
+
+
+def _stopped(*names: str) -> str:
+    noun, verb = ("column", "was") if len(names) == 1 else ("columns", "were")
+    shown = ", ".join(f'"{name}"' for name in names)
+    return f'55000 {noun} {shown} of published table "public.t" {verb} replaced by another program'
+
+
+@pytest.mark.parametrize("syncs", [[], [1], [2], [1, 2]])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param([_ID], [_ID, field("v", "c3")], id="dropped and added"),
+        pytest.param(
+            [_ID, field("w", "c2")], [_ID, field("w", "c2"), field("v", "c3")], id="renamed"
+        ),
+    ],
+)
+def test_a_column_is_another_one_in_any_number_of_syncs(
+    cluster: Cluster, tmp_path: Path, first: _Schema, second: _Schema, syncs: Sequence[int]
+) -> None:
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    assert copy.sync() is None
+    copy.owner.commit([_ID, *first[1:]])
+    if 1 in syncs:
+        assert copy.sync() is None
+    copy.owner.commit([*first, field("n", "c9")])
+    if 2 in syncs:
+        assert copy.sync() is None
+    copy.owner.commit(second)
+    assert copy.sync() == _stopped("v")
+    assert copy.sync() == _stopped("v")
+
+
+def test_a_column_that_the_target_renamed_too_is_no_other_one(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    copy.owner.commit([_ID, field("w", "c2")])
+    assert copy.sync() is None
+    copy.target.run("ALTER TABLE t RENAME COLUMN v TO w; ALTER TABLE t ADD COLUMN v text")
+    copy.owner.commit([_ID, field("w", "c2"), field("v", "c3")])
+    assert copy.sync() is None
+    copy.owner.commit([_ID, field("v", "c3")])
+    assert copy.sync() is None
+    copy.owner.commit([_ID, field("v", "c3"), field("w", "c4")])
+    assert copy.sync() == _stopped("w")
+
+
+def test_a_column_that_was_put_back_is_the_same(cluster: Cluster, tmp_path: Path) -> None:
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    copy.owner.commit([_ID])
+    assert copy.sync() is None
+    copy.owner.commit([_ID, field("v", "c2")])
+    assert copy.sync() is None
+
+
+def _with_s(*fields: dict[str, Any], physical: str = "c2", array: bool = False) -> _Schema:
+    type_: Any = struct(*fields)
+    if array:
+        type_ = {"type": "array", "elementType": type_, "containsNull": True}
+    return [_ID, field("s", physical, type_)]
+
+
+@pytest.mark.parametrize("options", ["", ", follow_schema = true"])
+@pytest.mark.parametrize("array", [False, True])
+@pytest.mark.parametrize(
+    ("fields", "is_replaced"),
+    [
+        pytest.param([field("a", "f1"), field("b", "f3")], True, id="dropped and added"),
+        pytest.param([field("a", "f2"), field("b", "f1")], True, id="exchanged"),
+        pytest.param([field("a", "f1"), field("b", "f2")], False, id="the same"),
+    ],
+)
+def test_fields_are_known_by_their_names_in_files(
+    cluster: Cluster,
+    tmp_path: Path,
+    fields: _Schema,
+    is_replaced: bool,
+    array: bool,
+    options: str,
+) -> None:
+    before = _with_s(field("a", "f1"), field("b", "f2"), array=array)
+    copy = _Copy(cluster, tmp_path, before, options)
+    assert copy.sync() is None
+    copy.owner.commit(_with_s(*fields, array=array))
+    assert copy.sync() == (_stopped("s") if is_replaced else None)
+
+
+def test_a_field_is_another_one_in_several_syncs(cluster: Cluster, tmp_path: Path) -> None:
+    copy = _Copy(cluster, tmp_path, _with_s(field("a", "f1"), field("b", "f2")))
+    assert copy.sync() is None
+    for fields in ([field("a", "f1")], [field("a", "f1"), field("c", "f3")]):
+        copy.owner.commit(_with_s(*fields))
+        assert copy.sync() is None  # no row has changed
+    copy.owner.commit(_with_s(field("a", "f1"), field("b", "f4")))
+    assert copy.sync() == _stopped("s")
+
+
+def test_a_table_that_was_written_again_sends_its_rows(cluster: Cluster, tmp_path: Path) -> None:
+    copy = _Copy(cluster, tmp_path, _with_s(field("a", "f1"), field("b", "f2")))
+    assert copy.sync() is None
+    copy.owner.commit(_with_s(field("a", "g1"), field("b", "g2"), physical="c9"))
+    assert copy.sync() is None
