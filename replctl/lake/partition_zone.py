@@ -8,23 +8,24 @@ not record this zone.  The owner of the table specifies it: WITH (partition_time
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.storage import PARTITION_TIMEZONE
 from replctl.errors import FeatureNotSupported
+from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import (
     checkpoints,
-    columns_of,
     file_state_of,
     log_names,
     read_actions,
     read_checkpoint,
     versions_in,
 )
-from replctl.lake.table_metadata import physical_name
+from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.lake.table_state import TableState, table_state
 from replctl.record import dataclass
 from replctl.spark import PartitionZone
@@ -32,6 +33,10 @@ from replctl.types.timezone import RegionZone, zone_named
 
 _BARE = re.compile(r"[-+]?\d{4,}-\d\d?-\d\d?(?:[ T]\d\d?:\d\d?(?::\d\d?(?:\.\d*)?)?)?", re.ASCII)
 _CHECKPOINT = ["add.partitionValues", "remove.partitionValues"]
+#: The type of a column in TableMetadata.columns.
+_TIMESTAMP = repr("timestamp")
+#: Texts of partition values, by the columns' names in the log.
+_Texts: TypeAlias = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +44,36 @@ class _Seen:
     """Partition values found in a log.
 
     Attributes:
-        newest: the version up to which the log was read.
+        oldest, newest: the versions from which and up to which the log was read.
         file_state: the state of this version's file (delta_log.file_state_of).
         texts: the texts of each column, by the column's name in the log.
     """
 
+    oldest: int
     newest: int
     file_state: str | None
-    texts: Mapping[str, frozenset[str]]
+    texts: _Texts
 
 
 _remembered: dict[str, _Seen] = {}
 
 
-def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
-    """Return the timestamp columns by which a table is partitioned, as a mapping from the name in
-    the schema to the name in the log.
-
-    Raises:
-        DataCorrupted: the metadata has no schema in Delta's form (XX001).
+def _partitions_at(location: str, version: int | None) -> dict[str, str]:
+    """Return the timestamp columns by which a version is partitioned (None: the newest), as a
+    mapping from the name in the schema to the name in the log.
     """
-    names = state.metadata.get("partitionColumns", ())
-    if not names:
+    state = table_state(location)
+    if version not in (None, state.version):
+        metadata = metadata_at(location, version)
+    elif state.metadata.get("partitionColumns"):
+        metadata = TableMetadata.of(state.version, state.metadata, location)
+    else:
         return {}
-    fields = columns_of(state.metadata, location, state.version)
+    _mode, *names = metadata.layout
     return {
-        field["name"]: physical_name(field) or field["name"]
-        for field in fields
-        if field["name"] in names and field["type"] == "timestamp"
+        name: physical or name
+        for name, type_, physical, _nullable in metadata.columns
+        if name in names and type_ == _TIMESTAMP
     }
 
 
@@ -77,7 +84,8 @@ def is_utc(zone: str) -> bool:
 
 
 def check_partition_zones(relation: Relation) -> None:
-    """Check that the time zones of the partition values of a relation's table are known.
+    """Check that the time zones of the partition values of a relation's table are known.  Check the
+    columns by which the newest version is partitioned.
 
     Raises:
         FeatureNotSupported: a time zone is unknown, or `_check_distinct` fails (0A000).
@@ -86,23 +94,35 @@ def check_partition_zones(relation: Relation) -> None:
     storage = relation.storage
     if storage is None or not (storage.is_made and storage.is_adopted):
         return
+    columns = _partitions_at(storage.location, None)
+    if columns:
+        _check(relation, columns, _texts_of(storage.location, ()))
+
+
+def _check(relation: Relation, columns: Mapping[str, str], texts: _Texts) -> None:
+    """Make the checks of `check_partition_zones` for some columns.
+
+    Args:
+        columns: their names in the log, by their names in the schema.
+    """
     zone = relation.options.get(PARTITION_TIMEZONE)
-    for column, texts in _texts_of(storage.location).items():
-        bare = sorted(text for text in texts if _BARE.fullmatch(text))
+    for column, name in columns.items():
+        found = texts.get(name, frozenset())
+        bare = sorted(text for text in found if _BARE.fullmatch(text))
         if bare and zone is None:
-            name = relation.quoted_name
+            table = relation.quoted_name
             raise FeatureNotSupported(
                 f'partition column "{column}" of table "{relation.qualified_name}" has values'
                 " without a time zone",
                 detail=f'One of them is "{bare[0]}", in the time zone of the session that wrote'
                 " it.",
                 hint="If the session that wrote the values used UTC, adopt the table with WITH"
-                f" ({PARTITION_TIMEZONE} = 'UTC'), or use ALTER TABLE {name} SET"
+                f" ({PARTITION_TIMEZONE} = 'UTC'), or use ALTER TABLE {table} SET"
                 f" ({PARTITION_TIMEZONE} = 'UTC'). Otherwise use the"
                 " session's time zone instead of 'UTC'.",
             )
         if bare and zone is not None and not is_utc(zone):
-            _check_distinct(relation, column, bare, texts)
+            _check_distinct(relation, column, bare, found)
 
 
 def _check_distinct(
@@ -136,40 +156,71 @@ def _instant(text: str) -> datetime | str:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
+def partition_zones(
+    relation: Relation, versions: Iterable[int], names_at: Callable[[int], Mapping[int, str | None]]
+) -> dict[int, tuple[PartitionZone, frozenset[int]]]:
     """Return the zones of the partition columns whose values must be converted from another time
-    zone, by the columns' names in the Delta table.
+    zone, each with the versions to which this applies, by attnum.  The owner may have changed the
+    partitioning between two versions.
+
+    Args:
+        versions: the versions to read.
+        names_at: returns the names of a version's columns by attnum.
 
     Raises:
         The errors of `check_partition_zones`.
+        ObjectNotInPrerequisiteState: the log no longer has the metadata of a version (55000).
     """
     storage, zone = relation.storage, relation.options.get(PARTITION_TIMEZONE)
-    if storage is None or not storage.is_adopted or zone is None or is_utc(zone):
+    assert storage is not None
+    partitions = {
+        version: columns
+        for version in versions
+        if (columns := _partitions_at(storage.location, version))
+    }
+    if not partitions:
         return {}
-    check_partition_zones(relation)
+    texts = _texts_of(storage.location, partitions)
+    for columns in partitions.values():
+        _check(relation, columns, texts)
+    if zone is None or is_utc(zone):
+        return {}
     found = zone_named(zone.lower())
     assert isinstance(found, RegionZone)  # reloptions allows no other
-    return {
-        column: PartitionZone(
-            found.info.key, tuple(sorted(text for text in texts if not _BARE.fullmatch(text)))
-        )
-        for column, texts in _texts_of(storage.location).items()
-    }
+    names: dict[int, dict[int, str]] = defaultdict(dict)
+    for version, columns in partitions.items():
+        lower = {name.lower(): physical for name, physical in columns.items()}
+        for attnum, name in names_at(version).items():
+            if (physical := lower.get((name or "").lower())) is not None:
+                names[attnum][version] = physical
+    zones = {}
+    for attnum, by_version in names.items():
+        known = frozenset().union(*(texts.get(name, ()) for name in by_version.values()))
+        others = sorted(text for text in known if not _BARE.fullmatch(text))
+        zones[attnum] = PartitionZone(found.info.key, tuple(others)), frozenset(by_version)
+    return zones
 
 
-def _texts_of(location: str) -> dict[str, frozenset[str]]:
-    """Return the texts of a table's partition timestamps in its log, by column."""
+def _texts_of(location: str, versions: Iterable[int]) -> _Texts:
+    """Return the texts of partition values in a table's log, by the columns' names in the log.
+
+    Args:
+        versions: versions to read; they may be older than the newest checkpoint.
+    """
     state = table_state(location)
-    columns = timestamp_partitions(state, location)
-    if not columns:
-        return {}
     known = _remembered.get(location)
     if known is not None and file_state_of(location, known.newest) != known.file_state:
         known = None
     if known is None or known.newest != state.version:
         known = _read(location, state, known)
         _remembered[location] = known
-    return {column: known.texts.get(name, frozenset()) for column, name in columns.items()}
+    older = [version for version in versions if version < known.oldest]
+    if not older:
+        return known.texts
+    texts = {name: set(found) for name, found in known.texts.items()}
+    for version in older:
+        _note(texts, files_at(location, version))
+    return {name: frozenset(found) for name, found in texts.items()}
 
 
 def _read(location: str, state: TableState, known: _Seen | None) -> _Seen:
@@ -178,19 +229,20 @@ def _read(location: str, state: TableState, known: _Seen | None) -> _Seen:
     """
     names = log_names(location)
     texts: dict[str, set[str]] = {}
-    first = 0
+    first = oldest = 0
     if known is not None:
         texts = {column: set(found) for column, found in known.texts.items()}
-        first = known.newest + 1
+        first, oldest = known.newest + 1, known.oldest
     elif whole := checkpoints(names):
-        for row in read_checkpoint(location, max(whole), _CHECKPOINT):
+        oldest = max(whole)
+        for row in read_checkpoint(location, oldest, _CHECKPOINT):
             _note(texts, (row["add"], row["remove"]))
     for version in sorted(versions_in(names)):
         if first <= version <= state.version:
             for action in read_actions(location, version):
                 _note(texts, (action.get(kind) for kind in ("add", "remove", "cdc")))
     found = {column: frozenset(values) for column, values in texts.items()}
-    return _Seen(state.version, state.file_state, found)
+    return _Seen(oldest, state.version, state.file_state, found)
 
 
 def _note(texts: dict[str, set[str]], bodies: Iterable[Mapping[str, Any] | None]) -> None:

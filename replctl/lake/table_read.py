@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.cluster import Cluster
@@ -15,9 +16,9 @@ from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
-from replctl.catalog.storage import FormerColumn, Storage
+from replctl.catalog.storage import PARTITION_TIMEZONE, FormerColumn, Storage
 from replctl.catalog.transaction import Catalog
-from replctl.errors import PostgresError
+from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lake import commit_log
 from replctl.lake.adopt import DeltaColumn, readable_column
 from replctl.lake.column_changes import has_renamings, names_around, names_in_log, stored_names
@@ -26,11 +27,11 @@ from replctl.lake.delta_log import columns_of
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
 from replctl.lake.snapshot_version import snapshot_versions
-from replctl.lake.table_metadata import WIDENING
+from replctl.lake.table_metadata import WIDENING, metadata_at
 from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
 from replctl.session import Session
-from replctl.spark import TableColumn, TableSource, needs_input
+from replctl.spark import PartitionZone, TableColumn, TableSource, needs_input
 
 
 def table_source(
@@ -46,14 +47,15 @@ def table_source(
     columns = []
     names = {} if storage is None else stored_names(storage, version)
     others = () if storage is None else names_around(storage, changed_in)
-    zones = partition_zones(relation)
     kept = {} if storage is None else _widened_types(storage)
+    zones = _zones(relation, version, changed_in)
     if zones and version is None and storage is not None:
         version = table_state(storage.location).version  # its time zones are known
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         name = names.get(column.attnum)
         since = 0 if stored is None else stored.since_version or 0
+        zone, unzoned = zones.get(column.attnum, (None, frozenset()))
         columns.append(
             TableColumn(
                 column.attnum,
@@ -63,8 +65,9 @@ def table_source(
                 column.missing_value,
                 since_version=since,
                 names=tuple((number, known[column.attnum]) for number, known in others),
-                zone=zones.get(name or ""),
+                zone=zone,
                 is_wider=_is_wider(kept.get(name or ""), column.type, column.typmod),
+                unzoned=unzoned,
             )
         )
     return TableSource(
@@ -74,6 +77,36 @@ def table_source(
         has_row_tracking=storage is not None and storage.has_own_row_ids,
         left_out=() if storage is None else storage.left_out,
     )
+
+
+def _zones(
+    relation: Relation, version: int | None, changed_in: Collection[int]
+) -> dict[int, tuple[PartitionZone, frozenset[int]]]:
+    """Return the zones of partition columns, each with the versions to read in which Spark reads
+    the right instant, by attnum.
+
+    Args:
+        version, changed_in: see `table_source`.
+    """
+    storage = relation.storage
+    if storage is None or not (storage.is_adopted and storage.is_made):
+        return {}
+    if not any(column.type == "timestamptz" for column in relation.columns):
+        return {}
+    read = {*changed_in} | (set() if version is None else {version})
+    read |= {number - 1 for number in changed_in if _is_known(storage, number - 1)}
+    if not read and PARTITION_TIMEZONE in relation.options:
+        read = {table_state(storage.location).version}
+    zones = partition_zones(relation, read, partial(stored_names, storage))
+    return {attnum: (zone, frozenset(read - there)) for attnum, (zone, there) in zones.items()}
+
+
+def _is_known(storage: Storage, version: int) -> bool:
+    """Return whether the log has the metadata of a version."""
+    try:
+        return version >= 0 and metadata_at(storage.location, version).version >= 0
+    except ObjectNotInPrerequisiteState:
+        return False
 
 
 def _widened_types(storage: Storage) -> dict[str, DeltaColumn]:

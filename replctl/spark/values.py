@@ -45,6 +45,8 @@ class TableColumn:
             name is None if the column was dropped.
         fault: the error to raise if Spark reads the column.
         zone: the time zone of a timestamp that Spark would read as a different instant.
+        unzoned: the versions, of those whose changes are read, in which Spark reads the right
+            instant.
         is_wider: the table stores the column with a wider type, after an ALTER TABLE was rolled
             back.
         input_of: the column and its table as errors show them, if the type's input function must
@@ -63,13 +65,16 @@ class TableColumn:
     zone: PartitionZone | None = None
     is_wider: bool = False
     input_of: str | None = None
+    unzoned: frozenset[int] = frozenset()
 
     def at(self, version: int) -> TableColumn:
         """Return the same column at a version."""
         name = self.names[0][1] if self.names else self.storage_name
         for number, later in self.names:
             name = later if number <= version else name
-        return replace(self, storage_name=name if self.since_version <= version else None)
+        there = name if self.since_version <= version else None
+        zone = None if version in self.unzoned else self.zone
+        return replace(self, storage_name=there, zone=zone)
 
     def as_text(self) -> TableColumn:
         """Return the same column with its values as text."""

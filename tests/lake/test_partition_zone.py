@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from fix_cluster import relation_of
 from fix_psql import Psql
 from golden_script import answer_of
+from owners_log import OwnersLog, field
 
-from replctl.lake.table_read import table_source
+from replctl.errors import FeatureNotSupported
+from replctl.lake.table_read import enter_foreign_versions, table_source
 from replctl.session import Session
 from replctl.spark import PartitionZone, column_sql
 
@@ -179,3 +182,77 @@ def test_a_dump_names_the_zone(psql: Psql, tmp_path: Path) -> None:
     assert psql("-c", "drop table t").exit_code == 0
     assert psql("-v", "ON_ERROR_STOP=1", "-q", script=script).stderr == ""
     assert psql("dump", "-s").stdout == script
+
+
+def _owned(folder: Path, *changes: tuple[str, bool]) -> OwnersLog:
+    """Write a table with a value without a zone in each version that is partitioned.
+
+    Args:
+        changes: the name of the column in each version, and whether it is a partition column.
+    """
+    owner = OwnersLog(folder)
+    for name, is_partition in changes:
+        columns = [field("id", "c1", "integer"), field(name, "c2", "timestamp")]
+        owner.commit(
+            columns,
+            partitioned_by=[name] if is_partition else [],
+            added=[{"c2": _BARE} if is_partition else {}],
+        )
+    return owner
+
+
+_ZURICH = PartitionZone("Europe/Zurich", ())
+
+
+def test_a_version_before_a_renaming_has_the_zone(session: Session, tmp_path: Path) -> None:
+    owner = _owned(tmp_path, ("ts", True))
+    assert _adopt(session, tmp_path, "Europe/Zurich") == ("CREATE TABLE",)
+    owner.commit(added=[{"c2": _BARE}])
+    owner.commit(
+        [field("id", "c1", "integer"), field("ts2", "c2", "timestamp")], partitioned_by=["ts2"]
+    )
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    for version, changed in ((0, []), (1, [1]), (2, []), (None, []), (2, [1, 2])):
+        column = table_source(relation, version, changed).column(2)
+        assert column.zone == _ZURICH
+        assert all(column.at(number).zone == _ZURICH for number in (0, 1, 2))
+
+
+def test_versions_with_another_partitioning(session: Session, tmp_path: Path) -> None:
+    _owned(tmp_path, ("ts", True))
+    assert _adopt(session, tmp_path, "Europe/Zurich") == ("CREATE TABLE",)
+    _owned(tmp_path, ("ts", False), ("ts", False), ("ts", True))
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    zones = {v: table_source(relation, v).column(2).zone for v in range(4)}
+    assert zones == {0: _ZURICH, 1: None, 2: None, 3: _ZURICH}
+    column = table_source(relation, 3, [1, 2, 3]).column(2)
+    assert [column.at(v).zone for v in range(4)] == [_ZURICH, None, None, _ZURICH]
+
+
+def test_versions_that_need_a_zone_before_the_newest(session: Session, tmp_path: Path) -> None:
+    _owned(tmp_path, ("ts", False))
+    assert _adopt(session, tmp_path) == ("CREATE TABLE",)
+    _owned(tmp_path, ("ts", True), ("ts", False))
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    assert table_source(relation, 2).column(2).zone is None
+    for version, changed in ((1, []), (1, [1]), (2, [2])):
+        with pytest.raises(FeatureNotSupported, match="values without a time zone"):
+            table_source(relation, version, changed)
+
+
+def test_texts_before_the_newest_checkpoint(session: Session, tmp_path: Path) -> None:
+    """The checkpoint does not have the partition values of removed files."""
+    owner = OwnersLog(tmp_path, is_mapped=False)
+    columns = [field("id", type_="integer"), field("ts", type_="timestamp")]
+    owner.commit(columns)
+    assert _adopt(session, tmp_path, "Europe/Zurich") == ("CREATE TABLE",)
+    owner.commit(columns, partitioned_by=["ts"], added=[{"ts": _OTHER_BARE}])
+    owner.commit(added=[{"ts": _ZONED}])
+    owner.commit(removed=["1-0.parquet", "2-0.parquet"])
+    DeltaTable(tmp_path).create_checkpoint()
+    enter_foreign_versions(session)
+    zone = PartitionZone("Europe/Zurich", (_ZONED,))
+    assert table_source(relation_of(session), 2).column(2).zone == zone
