@@ -28,6 +28,7 @@ from replctl.lake.widened_column import is_wider
 from replctl.replication.apply_error import DecodingFailure
 from replctl.replication.published_relation import PublishedRelation, TableToCopy
 from replctl.session import Session
+from replctl.types.delta_type import is_native
 
 
 def column_fault(
@@ -172,7 +173,8 @@ def check_columns(session: Session, relation: Relation) -> None:
     if storage is None or not (has_renamings(storage) or has_foreign_rules(storage)):
         return
     with session.read() as catalog:
-        errors = dropped_columns(catalog, relation) or _unfit_columns(catalog, relation)
+        errors = dropped_columns(catalog, relation)
+        errors = errors or _errors(catalog, _unfit_columns(relation, None))
         for attnum, error in errors.items():
             column = relation.column_at(attnum)
             if column.name not in key_names(relation):
@@ -191,15 +193,40 @@ def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresE
     return _errors(catalog, faults)
 
 
-def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
-    """Return an error for each column of a relation that the newest version of its Delta table
-    lacks or has with an unsuitable type, by attnum.  The commit log may still lack this version.
+def retyped_columns(
+    catalog: Catalog, relation: Relation, version: int | None
+) -> dict[int, PostgresError]:
+    """Return an error for each column of a relation that has an unsuitable type in its Delta table,
+    by attnum.  Omit native columns that are still native: queries show any such value as JSON.
+
+    Args:
+        version: the version to read; None for the newest.
+    """
+    faults = [
+        fault
+        for fault in _unfit_columns(relation, version)
+        if fault.found is not None
+        and not (
+            is_native(fault.column.type)
+            and fault.readable is not None
+            and is_native(fault.readable.type)
+        )
+    ]
+    return _errors(catalog, faults)
+
+
+def _unfit_columns(relation: Relation, version: int | None) -> list[ColumnFault]:
+    """Return the columns of a relation that a version of its Delta table (None: the newest) lacks
+    or has with an unsuitable type.  The commit log may still lack this version.
     """
     storage = relation.storage
     if storage is None or not has_foreign_rules(storage):
-        return {}
-    state, names = table_state(storage.location), stored_names(storage, None)
-    found = columns_of(state.metadata, storage.location, state.version)
+        return []
+    state, names = table_state(storage.location), stored_names(storage, version)
+    metadata, number = state.metadata, state.version
+    if version is not None and version != number:
+        metadata, number = metadata_at(storage.location, version).action, version
+    found = columns_of(metadata, storage.location, number)
     fields = {field["name"].lower(): field for field in found}
     faults = []
     for column in relation.columns:
@@ -208,15 +235,15 @@ def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresEr
             continue
         field = fields.get(name.lower())
         if field is None:
-            faults.append(ColumnFault(relation, column, state.version))
+            faults.append(ColumnFault(relation, column, number))
             continue
         readable = readable_column(field)
         # The log does not show how replctl stores some types
         is_unknown = readable is None and not storage.is_adopted
         if not (is_unknown or _can_be_read(readable, column)):
             shown = delta_type_shown(field)
-            faults.append(ColumnFault(relation, column, state.version, shown, readable))
-    return _errors(catalog, faults)
+            faults.append(ColumnFault(relation, column, number, shown, readable))
+    return faults
 
 
 def _errors(catalog: Catalog, faults: Iterable[ColumnFault]) -> dict[int, PostgresError]:

@@ -22,7 +22,7 @@ from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lake import commit_log
 from replctl.lake.adopt import DeltaColumn, readable_column
 from replctl.lake.column_changes import has_renamings, names_around, names_in_log, stored_names
-from replctl.lake.column_fault import dropped_columns
+from replctl.lake.column_fault import dropped_columns, retyped_columns
 from replctl.lake.delta_log import columns_of
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
@@ -300,23 +300,21 @@ def relation_sources(
 def _with_faults(
     catalog: Catalog, root: Relation, leaf: Relation, version: int | None
 ) -> TableSource:
-    """Return the source of `numbered_as`.  If other programs have dropped columns, reading these
-    columns is an error.
+    """Return the source of `numbered_as`.  If other programs have dropped columns or changed their
+    types, reading these columns is an error.
     """
     source = numbered_as(root, leaf, version)
-    faults = {
-        leaf.column_at(attnum).name: error
-        for attnum, error in dropped_columns(catalog, leaf).items()
-    }
-    if not faults:
+    dropped, retyped = dropped_columns(catalog, leaf), retyped_columns(catalog, leaf, version)
+    if not dropped and not retyped:
         return source
-    columns = tuple(
-        replace(column, fault=faults.get(root.column_at(column.attnum).name))
-        if column.storage_name is None
-        else column
-        for column in source.columns
-    )
-    return replace(source, columns=columns)
+    columns = []
+    for column in source.columns:
+        own = leaf.column(root.column_at(column.attnum).name)
+        errors = dropped if column.storage_name is None else retyped
+        if own is not None and not column.is_wider:
+            column = replace(column, fault=errors.get(own.attnum))
+        columns.append(column)
+    return replace(source, columns=tuple(columns))
 
 
 def relation_leaves(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -17,8 +18,10 @@ from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
+from replctl.lake import table_read
 from replctl.lake.column_fault import check_columns, check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.table_read import relation_sources
 from replctl.lake.widened_column import is_wider
 from replctl.relation_name import RelationName
 from replctl.replication.apply_error import DecodingFailure
@@ -397,3 +400,30 @@ _10_2, _12_2, _12_4 = (("numeric", numeric_typmod(*p)) for p in ((10, 2), (12, 2
 )
 def test_which_type_is_wider(old: tuple[str, int], new: tuple[str, int], *, is_wide: bool) -> None:
     assert is_wider(old, new) == is_wide
+
+
+@pytest.mark.parametrize(
+    ("column", "is_refused"),
+    [
+        (_N, False),
+        (("n", "string", "n"), True),
+        (("n", "double", "n"), False),  # widened
+        (("n", "float", "n"), True),
+        (("n", {"type": "struct", "fields": []}, "n"), True),
+        (("m", "string", "n"), True),
+    ],
+)
+def test_queries_do_not_read_a_column_of_another_type(
+    adopted: Adopted, column: tuple[str, Any, str], is_refused: bool
+) -> None:
+    adopted.change(_ID, _V, column)
+    with adopted.session.read() as catalog:
+        (newest,) = relation_sources(catalog, adopted.relation())
+    faults = [None if c.fault is None else c.fault.sqlstate for c in newest.columns]
+    assert faults == [None, None, "42804" if is_refused else None]
+    with (
+        adopted.session.read() as catalog,
+        patch.object(table_read, "visible_versions", lambda _catalog, oids: dict.fromkeys(oids, 0)),
+    ):
+        (earlier,) = relation_sources(catalog, adopted.relation())
+    assert [c.fault for c in earlier.columns] == [None] * 3
