@@ -80,7 +80,9 @@ def can_be_widened(relation: Relation, column: Column) -> bool:
 
 
 def _is_supported(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Return whether Delta can widen one type to another."""
+    """Return whether `widen_columns` can widen one type to another in a Delta table."""
+    if new[0].startswith("_"):  # Delta names the elements: a.element
+        return False
     if not storage_type(*new).startswith("DECIMAL"):
         return "STRING" not in (storage_type(*new), storage_type(*old)) and old[0] != "date"
     if old[0] not in _NEEDED_DIGITS:

@@ -44,10 +44,13 @@ def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
     """Return whether the type `new` contains all values of the type `old`, and more.
 
     int8 is wider than int4, and numeric(12,4) than numeric(10,2); float8 is not wider than int8.
+    An array is wider than another if its element type is.
 
     Args:
         old, new: type and typmod.
     """
+    if old[0].startswith("_") and new[0].startswith("_"):
+        return is_wider((old[0][1:], old[1]), (new[0][1:], new[1]))
     before, after = _digits(*old), _digits(*new)
     if before is None or after is None:
         return new[0] in _WIDER.get(old[0], ())

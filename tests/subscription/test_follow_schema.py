@@ -170,3 +170,36 @@ def test_what_cannot_be_followed_stops(publisher: Database, subscriber: Database
         follow_hint(hint, subscriber, {"test_pub": publisher}.__getitem__)
         assert subscriber.sync() == []
         _are_equal(publisher, subscriber)
+
+
+def test_elements_of_arrays_are_widened(
+    engine: Engine, publisher: Database, subscriber: Database, tmp_path: Path
+) -> None:
+    place = f"delta.`{tmp_path / 'owned'}`"
+    engine.run(
+        f"CREATE TABLE {place} (id INT, a ARRAY<INT>) USING delta"
+        " TBLPROPERTIES (delta.enableTypeWidening = true)"
+    )
+    engine.run(f"INSERT INTO {place} VALUES (1, array(1, NULL)), (2, NULL), (3, array(3))")
+    publisher.run(
+        f"CREATE TABLE t (PRIMARY KEY (id)) USING delta LOCATION '{tmp_path / 'owned'}';"
+        " CREATE PUBLICATION p FOR TABLE t"
+    )
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY, a int[])")
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (follow_schema = true)"
+    )
+    assert subscriber.sync() == []
+    for statement in (
+        "UPDATE {} SET a = array(11) WHERE id = 1",
+        "ALTER TABLE {} ALTER COLUMN a.element TYPE BIGINT",
+        "UPDATE {} SET a = array(30000000000, NULL) WHERE id = 2",
+        "DELETE FROM {} WHERE id = 3",
+    ):
+        engine.run(statement.format(place))
+    assert subscriber.sync() == []
+    rows = [("1", "{11}"), ("2", "{30000000000,NULL}")]
+    for database in (publisher, subscriber):
+        assert database.rows(_QUERY) == rows
+        assert ("a", "bigint[]", "f") in database.rows(_COLUMNS)
