@@ -8,6 +8,7 @@ stores the origins of the target's columns, so that this is noticed at any later
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import astuple, field, replace
 from typing import TypeAlias
@@ -98,3 +99,17 @@ def put_column_origins(
         .where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
         .values(column_origins=text if origins else None)
     )
+
+
+def changed_by_others(connection: Connection, relids: Collection[int]) -> dict[int, set[int]]:
+    """Return the columns of adopted tables that other programs have dropped, renamed or restored:
+    their numbers by the tables' OIDs.
+    """
+    table = state_schema.storage_column
+    found: dict[int, set[int]] = defaultdict(set)
+    query = select(table.c.relid, table.c.attnum).where(
+        table.c.relid.in_(list(relids)), table.c.renamed_version.is_not(None)
+    )
+    for row in connection.execute(query):
+        found[int(row.relid)].add(int(row.attnum))
+    return found

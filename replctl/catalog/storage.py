@@ -66,6 +66,7 @@ class StorageColumn:
         is_dropped: the table no longer has the column.
         is_followed: the relation's column was dropped together with this column, and is restored
             together with it.
+        is_void: the relation lacks the column only because its type is void.
     """
 
     name: str
@@ -75,6 +76,7 @@ class StorageColumn:
     renamed_version: int | None = None
     is_dropped: bool = False
     is_followed: bool = False
+    is_void: bool = False
 
     @property
     def identity(self) -> str:
@@ -164,6 +166,7 @@ def storage_column_of(row: Row[Any]) -> StorageColumn:
         row.renamed_version,
         bool(row.is_dropped),
         bool(row.is_followed),
+        bool(row.is_void),
     )
 
 
@@ -277,20 +280,6 @@ def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
     return list(map(storage_column_of, connection.execute(query)))
 
 
-def changed_by_others(connection: Connection, relids: Collection[int]) -> dict[int, set[int]]:
-    """Return the columns of adopted tables that other programs have dropped, renamed or restored:
-    their numbers by the tables' OIDs.
-    """
-    table = state_schema.storage_column
-    found: dict[int, set[int]] = defaultdict(set)
-    query = select(table.c.relid, table.c.attnum).where(
-        table.c.relid.in_(list(relids)), table.c.renamed_version.is_not(None)
-    )
-    for row in connection.execute(query):
-        found[int(row.relid)].add(int(row.attnum))
-    return found
-
-
 def note_removal(
     connection: Connection,
     relid: int,
@@ -366,13 +355,15 @@ def reserve_storage_name(
     name: str,
     since_version: int | None = None,
     physical_name: str | None = None,
+    *,
+    is_void: bool = False,
 ) -> None:
     """Record a present or future column of a relation's Delta table that does not belong to the
-    relation.  Give it a number below 0.
+    relation.  Give it a number below 0.  `is_void`: see StorageColumn.
     """
     column = state_schema.storage_column
     known = {"name": name, "since_version": since_version, "physical_name": physical_name}
-    connection.execute(insert(column).values(relid=relid, attnum=0, **known))
+    connection.execute(insert(column).values(relid=relid, attnum=0, is_void=is_void, **known))
     connection.execute(
         update(column)
         .where(column.c.relid == relid, column.c.attnum == 0)
@@ -384,6 +375,12 @@ def release_storage_name(catalog: Catalog, relid: int, name: str) -> None:
     """Remove the reservation of a name, because a column of the relation gets it."""
     stored = state_schema.storage_column
     catalog.delete(stored, stored.c.relid == relid, stored.c.name == name, stored.c.attnum < 0)
+
+
+def forget_storage_column(connection: Connection, relid: int, number: int) -> None:
+    """Remove the record of a column of a relation's Delta table."""
+    column = state_schema.storage_column
+    connection.execute(delete(column).where(column.c.relid == relid, column.c.attnum == number))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class AdoptedColumns:
         left_out: the other columns of the Delta table.
         constraints: the constraints of the column list.
         not_null: the columns that the list declares NOT NULL, but the Delta table does not.
+        is_listed: the statement has a column list.
     """
 
     columns: tuple[Column, ...]
@@ -45,6 +46,7 @@ class AdoptedColumns:
     left_out: tuple[_Field, ...]
     constraints: tuple[ast.Constraint, ...] = ()
     not_null: tuple[str, ...] = ()
+    is_listed: bool = False
 
 
 def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedColumns:
@@ -113,6 +115,7 @@ def listed_columns(
         tuple(field for field in fields if field["name"] not in names),
         tuple(constraints),
         tuple(not_null),
+        is_listed=True,
     )
 
 

@@ -189,4 +189,4 @@ def _enter(ddl: Ddl, relation: Relation, found: NewestVersion, adopted: AdoptedC
     if found.outside is not None and not has_foreign_files(relation):
         raise leads_out(relation, *found.outside, hint=_TRUST)
     check_partition_zones(ddl.relation(relation.oid))
-    enter_adopted(ddl.catalog, relation, found, adopted.left_out)
+    enter_adopted(ddl.catalog, relation, found, adopted.left_out, is_listed=adopted.is_listed)

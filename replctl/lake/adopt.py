@@ -72,6 +72,11 @@ def collation_of(type_name: str) -> str | None:
     )
 
 
+def is_void(field: Mapping[str, Any]) -> bool:
+    """Return whether a column of a Delta schema has the type void.  Each of its values is NULL."""
+    return field["type"] in ("void", "null")
+
+
 def delta_type_shown(field: Mapping[str, Any]) -> str:
     """Return the type of a Delta column in the form that messages show."""
     declared = field["type"]

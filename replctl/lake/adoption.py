@@ -14,7 +14,7 @@ from replctl.catalog.pg_wal import NONE, enter
 from replctl.catalog.storage import note_foreign_commit, note_metadata, reserve_storage_name
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
-from replctl.lake.adopt import stored_physical_name
+from replctl.lake.adopt import is_void, stored_physical_name
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import (
     checkpoint_action,
@@ -89,6 +89,8 @@ def enter_adopted(
     relation: Relation,
     found: NewestVersion,
     left_out: Sequence[Mapping[str, Any]],
+    *,
+    is_listed: bool,
 ) -> None:
     """Record the current version of an adopted table in the commit log.  Replication starts at this
     version and reads no older one.
@@ -96,11 +98,13 @@ def enter_adopted(
     Args:
         left_out: columns of the table that the relation does not have.  Their names are reserved,
             so that a later version does not seem to add these columns.
+        is_listed: a column list has left them out.
     """
     commit = found.commit
     for field in left_out:
         known = (str(field["name"]), commit.version, stored_physical_name(field))
-        reserve_storage_name(catalog.connection, relation.oid, *known)
+        is_open = is_void(field) and not is_listed
+        reserve_storage_name(catalog.connection, relation.oid, *known, is_void=is_open)
     note_foreign_commit(catalog.connection, relation.oid)
     note_metadata(catalog.connection, relation.oid, found.table_id, has_row_ids=False)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)

@@ -25,6 +25,7 @@ from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.storage import (
     Storage,
     StorageColumn,
+    forget_storage_column,
     insert_storage_column,
     next_storage_number,
     note_removal,
@@ -37,6 +38,7 @@ from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import (
     is_stored_alike,
+    is_void,
     readable_column,
     relation_column,
     stored_physical_name,
@@ -144,11 +146,12 @@ def follow_columns(
     """Record the changes that another writer's commit makes to the columns of a table.  They are
     valid from this commit on.
 
-    A new column is added to the relation, unless its type is unreadable.  A renamed column gets its
-    new name in the relation (`_renamed_columns`).  A widened column gets the new type, unless
-    something depends on the old type.  A column that became nullable becomes nullable in the
-    relation.  A dropped column is dropped from the relation, unless something depends on it.  A
-    restored column is added to the relation again.
+    A new column is added to the relation, unless its type is unreadable.  A column of type void is
+    added when it gets another type.  A renamed column gets its new name in the relation
+    (`_renamed_columns`).  A widened column gets the new type, unless something depends on the old
+    type.  A column that became nullable becomes nullable in the relation.  A dropped column is
+    dropped from the relation, unless something depends on it.  A restored column is added to the
+    relation again.
 
     Args:
         found: the columns of the table at this version (delta_log.columns_of).
@@ -163,11 +166,11 @@ def follow_columns(
             now = replace(stored, is_followed=stored.number in lost)
             note_renaming(catalog.connection, relid, now)
     added = []
-    for field in changes.new:
+    for field in (*changes.new, *_typed_columns(catalog, relid, changes)):
         readable = readable_column(field)
         if readable is None:
             known = (str(field["name"]), version, stored_physical_name(field))
-            reserve_storage_name(catalog.connection, relid, *known)
+            reserve_storage_name(catalog.connection, relid, *known, is_void=is_void(field))
         else:
             added.append(readable)
     altered = {}
@@ -194,6 +197,17 @@ def follow_columns(
         insert_column(writer, relid, column)
         insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+
+
+def _typed_columns(catalog: Catalog, relid: int, changes: ColumnChanges) -> list[_Field]:
+    """Return the columns whose type was void, and no longer is.  Forget them as columns that the
+    relation lacks, so that they are like new ones.
+    """
+    void = {c.number for c in storage_columns(catalog.connection, relid) if c.is_void}
+    typed = {n: field for n, field in changes.known.items() if n in void and not is_void(field)}
+    for number in typed:
+        forget_storage_column(catalog.connection, relid, number)
+    return list(typed.values())
 
 
 def follow_own_columns(catalog: Catalog, relid: int, mark: CommitMark, version: int) -> None:

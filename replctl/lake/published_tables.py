@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.acl import Privilege
-from replctl.catalog.column_origin import ColumnOrigin
+from replctl.catalog.column_origin import ColumnOrigin, changed_by_others
 from replctl.catalog.commit_digest import digest_at
 from replctl.catalog.namespace import CatalogEnvironment, relation_named
 from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
@@ -17,7 +17,6 @@ from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import broken_since, last_committed_version
-from replctl.catalog.storage import changed_by_others
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     ConnectionFailure,

@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from fix_cluster import relation_of
 from fix_lake import Lake
+from fix_replication import Database
+from owners_log import OwnersLog, field
 
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.storage import StorageColumn
 from replctl.lake.column_changes import column_changes, names_around, stored_names
-from replctl.lake.table_read import table_source, written_source
+from replctl.lake.table_read import enter_foreign_versions, table_source, written_source
+from replctl.session import Session
 
 _VERSION = 5
 
@@ -255,3 +259,28 @@ def test_what_is_undone_is_written_by_the_newest_names(
     column = written_source(_relation(lake), undone, [undone, changed]).column(2)
     assert column.at(undone).storage_name == "v"
     assert column.at(changed).storage_name == name
+
+
+@pytest.mark.parametrize(
+    ("listed", "columns"), [("", ["id", "v", "n", "w"]), ("(id int, v text)", ["id", "v", "w"])]
+)
+def test_a_void_column_comes_when_it_gets_a_type(
+    session: Session, tmp_path: Path, listed: str, columns: list[str]
+) -> None:
+    """Column n is void when the table is adopted, and column w is added as void later.  A column
+    list leaves n out for ever."""
+    first = [field("id", type_="integer"), field("v"), field("n", type_="void")]
+    owner = OwnersLog(tmp_path / "t", is_mapped=False)
+    owner.commit(first)
+    Database(session).run(f"CREATE TABLE t {listed} USING delta LOCATION '{tmp_path / 't'}'")
+    owner.commit([*first, field("w", type_="void")])
+    enter_foreign_versions(session)
+    assert [column.name for column in relation_of(session).columns] == ["id", "v"]
+    typed = owner.commit([*first[:2], field("n"), field("w", type_="long")])
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    assert [column.name for column in relation.columns] == columns
+    before, after = table_source(relation, typed - 1), table_source(relation, typed)
+    added = relation.columns[2:]
+    assert [before.column(c.attnum).storage_name for c in added] == [None] * len(added)
+    assert [after.column(c.attnum).storage_name for c in added] == columns[2:]

@@ -153,3 +153,35 @@ def test_a_table_that_was_written_again_sends_its_rows(cluster: Cluster, tmp_pat
     assert copy.sync() is None
     copy.owner.commit(_with_s(field("a", "g1"), field("b", "g2"), physical="c9"))
     assert copy.sync() is None
+
+
+@pytest.mark.parametrize("between", [[], [field("a", "f1")]])
+def test_fields_that_a_target_loses_are_a_fault(
+    cluster: Cluster, tmp_path: Path, between: _Schema
+) -> None:
+    """Another program drops a field of the copy, and adds one with its name."""
+    Database(Session.connect(cluster, "postgres", "postgres")).run("CREATE DATABASE source")
+    logs = {}
+    for name in ("source", "postgres"):
+        logs[name] = OwnersLog(tmp_path / name)
+        logs[name].commit(_with_s(field("a", "f1"), field("b", "f2")))
+        database = Database(Session.connect(cluster, name, "postgres"))
+        database.run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / name}'")
+        if name == "source":
+            database.run("CREATE PUBLICATION p FOR TABLE t")
+    database.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p WITH (copy_data = false)"
+    )
+    assert database.sync() == []
+    if between:
+        logs["postgres"].commit(_with_s(*between))
+    logs["postgres"].commit(_with_s(field("a", "f1"), field("b", "f3")))
+    (failure,) = database.sync()
+    assert failure.error.sqlstate == "55000"
+    assert failure.error.message == (
+        'rows of target table "public.t" were replaced by another program'
+    )
+    assert failure.error.detail == (
+        'Another program dropped or renamed fields of "s" in version 1 of the Delta table'
+        f' "{tmp_path / "postgres"}".'
+    )
