@@ -77,13 +77,21 @@ class ColumnChanges:
 
 
 def column_changes(
-    known: Collection[StorageColumn], found: Sequence[_Field], version: int
+    known: Collection[StorageColumn],
+    found: Sequence[_Field],
+    version: int,
+    *,
+    is_adopted: bool = True,
 ) -> ColumnChanges:
     """Return the differences between the columns of a version and the known columns.
 
     If a known column is missing and a new column has its name, the table was replaced, and both are
     the same column.  But if the known column was dropped in an earlier version, the new column is a
     different one.
+
+    Args:
+        is_adopted: the table is adopted.  Columns of replctl's own tables keep their spelling:
+            names that differ only in case are the same for Delta.
     """
     matched: dict[int, _Field] = {}
     rest: list[_Field] = []
@@ -101,8 +109,13 @@ def column_changes(
             new.append(field)
         else:
             matched[column.number] = field
-    now = [_now(column, matched.get(column.number), version) for column in known]
-    return ColumnChanges(tuple(c for c in now if c not in known), matched, tuple(new))
+    changed = []
+    for column in known:
+        there = matched.get(column.number)
+        now = _now(column, there, version, keeps_spelling=not is_adopted)
+        if now != column:
+            changed.append(now)
+    return ColumnChanges(tuple(changed), matched, tuple(new))
 
 
 def _same_column(field: _Field, columns: Sequence[StorageColumn]) -> StorageColumn | None:
@@ -117,14 +130,16 @@ def _by_name(name: str, columns: Sequence[StorageColumn]) -> StorageColumn | Non
     return next((column for column in columns if column.name.lower() == name.lower()), None)
 
 
-def _now(column: StorageColumn, field: _Field | None, version: int) -> StorageColumn:
+def _now(
+    column: StorageColumn, field: _Field | None, version: int, *, keeps_spelling: bool
+) -> StorageColumn:
     if field is None:
         is_there = column.since_version is not None and column.since_version <= version
         if column.is_dropped or not is_there:
             return column
         return replace(column, is_dropped=True, renamed_version=version)
     name, physical = field["name"], physical_name(field)
-    if name.lower() == column.name.lower():
+    if keeps_spelling and name.lower() == column.name.lower():
         name = column.name
     now = replace(
         column,
@@ -159,7 +174,10 @@ def follow_columns(
     """
     _rename_columns(catalog, relid, _renamed_back(catalog, relid, found), version)
     relation = get_relation(catalog, relid)
-    changes = column_changes(_followed_columns(catalog, relid, relation), found, version)
+    storage = None if relation is None else relation.storage
+    is_adopted = storage is not None and storage.is_adopted
+    known = _followed_columns(catalog, relid, relation)
+    changes = column_changes(known, found, version, is_adopted=is_adopted)
     lost = _lost_columns(catalog, relation, changes) if notes_dropped else {}
     for stored in changes.renamed:
         if notes_dropped or not stored.is_dropped:
@@ -169,8 +187,8 @@ def follow_columns(
     for field in (*changes.new, *_typed_columns(catalog, relid, changes)):
         readable = readable_column(field)
         if readable is None:
-            known = (str(field["name"]), version, stored_physical_name(field))
-            reserve_storage_name(catalog.connection, relid, *known, is_void=is_void(field))
+            reserved = (str(field["name"]), version, stored_physical_name(field))
+            reserve_storage_name(catalog.connection, relid, *reserved, is_void=is_void(field))
         else:
             added.append(readable)
     altered = {}
@@ -388,7 +406,7 @@ def _renamed_columns(
     renamed = {
         column.attnum: field["name"]
         for column in relation.columns
-        if (known := storage.columns[column.attnum]).name == column.name
+        if (known := storage.columns[column.attnum]).name.lower() == column.name.lower()
         and (field := found.get(known.number)) is not None
         and field["name"].lower() != known.name.lower()
     }

@@ -18,6 +18,7 @@ from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.storage import StorageColumn
 from replctl.lake.column_changes import column_changes, names_around, stored_names
 from replctl.lake.table_read import enter_foreign_versions, table_source, written_source
+from replctl.lake.target import local_target
 from replctl.session import Session
 
 _VERSION = 5
@@ -39,7 +40,9 @@ def _known(
     ("known", "found", "renamed", "new"),
     [
         pytest.param([_known(1, "v")], [_field("v")], {}, [], id="the same"),
-        pytest.param([_known(1, "v")], [_field("V")], {}, [], id="written otherwise"),
+        pytest.param(
+            [_known(1, "v")], [_field("V")], {1: ("V", None, False)}, [], id="written otherwise"
+        ),
         pytest.param([_known(1, "v")], [_field("v", "v")], {}, [], id="mapping switched on"),
         pytest.param(
             [_known(1, "v")], [_field("w", "v")], {1: ("w", "v", False)}, [], id="renamed"
@@ -284,3 +287,23 @@ def test_a_void_column_comes_when_it_gets_a_type(
     added = relation.columns[2:]
     assert [before.column(c.attnum).storage_name for c in added] == [None] * len(added)
     assert [after.column(c.attnum).storage_name for c in added] == columns[2:]
+
+
+def test_an_adopted_column_has_the_spelling_of_its_table(session: Session, tmp_path: Path) -> None:
+    """The rules of the Delta table are found by this spelling."""
+    owner = OwnersLog(tmp_path / "t")
+    owner.commit([field("id", "c1", "integer"), field("v", "c2")])
+    database = Database(session)
+    database.run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 't'}'")
+    rule = {"delta.generationExpression": "CAST(id AS STRING)"}
+    spelled = field("V", "c2")
+    owner.commit([field("id", "c1", "integer"), spelled | {"metadata": spelled["metadata"] | rule}])
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    assert [column.name for column in relation.columns] == ["id", "v"]
+    assert _stored(relation) == {"id": "id", "v": "V"}
+    assert _stored(relation, 0) == {"id": "id", "v": "v"}
+    assert local_target(relation, {relation.oid: relation}).columns[1].generated is not None
+    owner.commit([field("id", "c1", "integer"), field("w", "c2")])
+    enter_foreign_versions(session)
+    assert [column.name for column in relation_of(session).columns] == ["id", "w"]
