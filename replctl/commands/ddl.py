@@ -24,7 +24,7 @@ from replctl.lake.file_access import check_readable
 from replctl.lake.recovery import recover
 from replctl.lake.rewrite import ColumnRewrite, RewrittenTable, TableRewrite, rewrite_table
 from replctl.lake.small_source import with_small_rows
-from replctl.lake.table_read import table_source
+from replctl.lake.table_read import queried_source
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
@@ -198,7 +198,7 @@ def require_rows(
     if ddl.has_rows(relation):
         ddl.require(
             RowCheck(
-                ((relation.oid, table_source(relation)),),
+                ((relation.oid, queried_source(ddl.catalog, relation, relation)),),
                 lambda rows: f"SELECT 1 AS found FROM ({rows[0]}) WHERE {violated}",
                 (StagedColumn("found", "int4"),),
                 lambda _values: error(),

@@ -36,7 +36,7 @@ from replctl.errors import (
 from replctl.expr.coerce import Coercion
 from replctl.lake.conflict_message import orphan
 from replctl.lake.row_description import RowReader
-from replctl.lake.table_read import relation_leaves, table_source
+from replctl.lake.table_read import queried_source, relation_leaves
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.spark import StagedColumn
@@ -136,7 +136,8 @@ def require_references(
     """Require that every row of a table refers to an existing row."""
     if not ddl.has_rows(relation):
         return
-    tables = ((relation.oid, table_source(relation)), *relation_leaves(ddl.catalog, other))
+    source = queried_source(ddl.catalog, relation, relation)
+    tables = ((relation.oid, source), *relation_leaves(ddl.catalog, other))
 
     def error(values: Sequence[str | None]) -> PostgresError:
         with ddl.session.read() as catalog:

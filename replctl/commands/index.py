@@ -60,7 +60,7 @@ from replctl.expr.type_names import check_schema, schema_of_relation
 from replctl.expr.user_type import without_user_types
 from replctl.lake.conflict_message import duplicated
 from replctl.lake.row_description import RowReader
-from replctl.lake.table_read import table_source
+from replctl.lake.table_read import queried_source
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
@@ -368,7 +368,7 @@ def require_unique(
 
     ddl.require(
         RowCheck(
-            ((relation.oid, table_source(relation)),),
+            ((relation.oid, queried_source(ddl.catalog, relation, relation)),),
             partial(_repeated_sql, names, nulls, conditions),
             tuple(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
             error,

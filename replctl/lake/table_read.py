@@ -297,11 +297,11 @@ def relation_sources(
     return [source for _oid, source in relation_leaves(catalog, relation, inherit=inherit)]
 
 
-def _with_faults(
-    catalog: Catalog, root: Relation, leaf: Relation, version: int | None
+def queried_source(
+    catalog: Catalog, root: Relation, leaf: Relation, version: int | None = None
 ) -> TableSource:
-    """Return the source of `numbered_as`.  If other programs have dropped columns or changed their
-    types, reading these columns is an error.
+    """Return the source of `numbered_as` for expressions of users.  If other programs have dropped
+    columns or changed their types, reading these columns is an error.
     """
     source = numbered_as(root, leaf, version)
     dropped, retyped = dropped_columns(catalog, leaf), retyped_columns(catalog, leaf, version)
@@ -351,7 +351,7 @@ def _leaves(
     for oid in oids:
         if tree[oid].is_partitioned:
             continue
-        source = _with_faults(catalog, relation, tree[oid], versions.get(oid))
+        source = queried_source(catalog, relation, tree[oid], versions.get(oid))
         if oid in versions and versions[oid] is None:  # the table did not exist before the batch
             source = replace(source, location=None)
         leaves.append((oid, source))
