@@ -23,11 +23,12 @@ class TargetOrigins:
     def follow(self, change: OriginChange, *, is_followed: bool) -> dict[RelationName, list[str]]:
         """Return the replaced columns of tables.  If there are none, record the new origins."""
         members = self._state.relations()
-        relids = {name: members[name].relid for name in change.after if name in members}
+        found = {name: members[name].relid for name in change.after if name in members}
         oid = self._state.subscription.oid
         with self._state.session.read() as catalog:
-            tables = load_relations(catalog, relids.values())
-            stored = column_origins(catalog.connection, oid, relids.values())
+            tables = load_relations(catalog, found.values())
+            stored = column_origins(catalog.connection, oid, tables)
+        relids = {name: relid for name, relid in found.items() if relid in tables}
         replaced: dict[RelationName, list[str]] = {}
         new: dict[int, dict[int, ColumnOrigin]] = {}
         for name, relid in relids.items():
@@ -36,11 +37,11 @@ class TargetOrigins:
                 replaced[name] = columns
             recorded = change.recorded(name, known, is_followed=is_followed)
             new[relid] = stored.get(relid, {}) | _by_attnum(tables[relid], recorded)
-        changed = {relid: found for relid, found in new.items() if found != stored.get(relid)}
+        changed = {relid: kept for relid, kept in new.items() if kept != stored.get(relid)}
         if changed and not replaced:
             with self._state.writing() as catalog:
-                for relid, found in changed.items():
-                    put_column_origins(catalog.connection, oid, relid, found)
+                for relid, kept in changed.items():
+                    put_column_origins(catalog.connection, oid, relid, kept)
         return replaced
 
     def adding_statements(self, remote: RemoteRelation) -> str:
