@@ -64,8 +64,7 @@ class StorageColumn:
         physical_name: the name in files, if it differs from `name` (column mapping).
         renamed_version: the last version that renamed, widened, dropped or restored the column.
         is_dropped: the table no longer has the column.
-        is_followed: the relation's column was dropped together with this column, and is restored
-            together with it.
+        is_followed: the relation's column was dropped with this column, and is restored with it.
         is_void: the relation lacks the column only because its type is void.
     """
 
