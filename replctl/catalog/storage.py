@@ -207,7 +207,7 @@ def load_storage(
         elif row.owner is not None and 0 < number < current.get((relid, row.owner), 0):
             kind = type_name(int(row.atttypid))
             former[relid].append(FormerColumn(int(row.owner), kind, int(row.atttypmod), stored))
-    home = TableHome(catalog.connection)
+    home = catalog.cached("table home", lambda: TableHome(catalog.connection))
     return {
         int(row.relid): Storage(
             home.located(str(row.location)),
