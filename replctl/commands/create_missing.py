@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 from replctl.catalog.pg_class import find_relation_oid
@@ -11,6 +12,7 @@ from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_type import find_type
 from replctl.catalog.transaction import Catalog
+from replctl.commands.naming import relation_name
 from replctl.commands.subscription_options import SubscriptionOptions
 from replctl.errors import PostgresError
 from replctl.lake import block
@@ -23,6 +25,8 @@ from replctl.session import Session
 
 #: A function that runs a statement in the open transaction.
 RunStatement: TypeAlias = Callable[[ast.Statement], object]
+#: The name and the columns of an index.
+_Index: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def missing_statements(
@@ -52,6 +56,7 @@ def _missing(
     table_options: str,
 ) -> Iterator[str]:
     made: set[tuple[str, ...]] = set()
+    relations = {tuple(target(definition.relation_name)) for definition in definitions}
 
     def schema_of(name: str) -> Iterator[str]:
         if find_schema(catalog, name) is None and (name,) not in made:
@@ -71,7 +76,36 @@ def _missing(
                 yield from schema_of(type_.schema)
                 yield from type_.statements
         yield from schema_of(schema)
-        yield from definition.statements(schema, name, table_options)
+        taken = {other for place, other in relations if place == schema}
+        own = _with_free_names(catalog, definition, RelationName(schema, name), taken)
+        relations |= {(schema, index[0]) for index in (own.primary_key, own.identity) if index}
+        yield from own.statements(schema, name, table_options)
+
+
+def _with_free_names(
+    catalog: Catalog, definition: TableDefinition, target: RelationName, taken: Collection[str]
+) -> TableDefinition:
+    """Return a definition whose primary key and identity index have free names in the schema of
+    the target.  A target with the published name keeps the published names where they are free.
+
+    Args:
+        taken: names of relations that the earlier statements create in the schema.
+    """
+    oid = find_schema(catalog, target.schema) or 0
+    is_same = target.name == definition.name
+
+    def free(index: _Index | None, label: str, others: Collection[str]) -> _Index | None:
+        if index is None:
+            return None
+        name, columns = index
+        is_taken = name in others or find_relation_oid(catalog, name, oid) is not None
+        if not is_same or is_taken:
+            name = relation_name(catalog, target.name, oid, columns, label, others)
+        return name, columns
+
+    key = free(definition.primary_key, "pkey", taken)
+    others = {*taken, *(() if key is None else key[:1])}
+    return replace(definition, primary_key=key, identity=free(definition.identity, "idx", others))
 
 
 @contextmanager

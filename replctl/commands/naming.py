@@ -118,12 +118,14 @@ def relation_name(
     schema_oid: int,
     column_names: Sequence[str],
     label: str,
+    others: Collection[str] = (),
 ) -> str:
     """Return a name for an index or a sequence that no relation of the schema has.  If the index
     belongs to a constraint, no constraint has the name either.
 
     Args:
         label: pkey, key, idx or seq.
+        others: names of relations that will be in the schema.
     """
     second = None if label == "pkey" else _joined(column_names)
     number, suffix = 0, label
@@ -132,7 +134,7 @@ def relation_name(
         is_taken = find_relation_oid(catalog, candidate, schema_oid) is not None or (
             label in ("pkey", "key") and _is_constraint(catalog, candidate, schema_oid)
         )
-        if not is_taken:
+        if not is_taken and candidate not in others:
             return candidate
         number += 1
         suffix = f"{label}{number}"

@@ -85,6 +85,54 @@ def test_tables_have_the_names_of_the_map_and_the_options(branch: Database) -> N
     ) == [("{deletion_vectors=off}",)]
 
 
+_INDEXES = """
+SELECT nspname || '.' || relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relkind = 'i' AND c.oid >= 16384 ORDER BY 1
+"""
+
+
+def test_copies_of_one_table_have_index_names_of_their_own(
+    shop: Database, branch: Database
+) -> None:
+    shop.run(
+        "CREATE SCHEMA eu; CREATE TABLE eu.t (id int CONSTRAINT t_key PRIMARY KEY);"
+        "CREATE SCHEMA us; CREATE TABLE us.t2 (id int CONSTRAINT t_key PRIMARY KEY);"
+        "CREATE TABLE u (a int PRIMARY KEY, b int NOT NULL);"
+        "CREATE UNIQUE INDEX u_b ON u (b); ALTER TABLE u REPLICA IDENTITY USING INDEX u_b;"
+        "CREATE PUBLICATION p1 FOR TABLE sales.orders (id), u WHERE (b > 0), eu.t, us.t2"
+    )
+    subscribe = (
+        "CREATE SUBSCRIPTION {0} CONNECTION 'dbname=shop' PUBLICATION p1 WITH (create_tables ="
+        " true, table_map = 'sales.orders = gold.orders_{0}, public.u = gold.u_{0},"
+        " eu.t = gold_{0}.t, us.t2 = gold_{0}.t2')"
+    )
+    branch.run(subscribe.format("north"))
+    branch.run(subscribe.format("south"))
+    assert [name for (name,) in branch.rows(_INDEXES)] == [
+        "gold.orders_north_pkey",
+        "gold.orders_south_pkey",
+        "gold.u_north_b_idx",
+        "gold.u_north_pkey",
+        "gold.u_south_b_idx",
+        "gold.u_south_pkey",
+        "gold_north.t2_pkey",
+        "gold_north.t_key",
+        "gold_south.t2_pkey",
+        "gold_south.t_key",
+    ]
+
+
+def test_index_names_that_are_taken_are_not_used(shop: Database, branch: Database) -> None:
+    branch.run("CREATE TABLE unrelated (id int CONSTRAINT v_pkey PRIMARY KEY)")
+    shop.run("CREATE TABLE v (id int PRIMARY KEY); ALTER PUBLICATION p ADD TABLE v")
+    branch.run(_SUBSCRIBE.format("create_tables = true"))
+    assert branch.rows(_INDEXES) == [
+        ("public.v_pkey",),
+        ("public.v_pkey1",),
+        ("sales.orders_pkey",),
+    ]
+
+
 def test_refresh_makes_the_tables_of_later(shop: Database, branch: Database) -> None:
     branch.run(_SUBSCRIBE.format("create_tables = true"))
     shop.run("CREATE TABLE later (id int PRIMARY KEY); ALTER PUBLICATION p ADD TABLE later")
