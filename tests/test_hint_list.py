@@ -183,6 +183,11 @@ HINTS: dict[str, str] = {
     "repair.hint_for": _COLUMNS,
     "Use {}": _COLUMNS,
     "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
+    "_hint(catalog, relation, column, sent)": "subscription/test_native_columns.py::"
+    "test_a_type_that_the_owner_changes_is_taken_over_by_the_hints",
+    "To use the column, adopt the table again: DROP TABLE {}, which leaves the files, then CREATE"
+    " TABLE {} USING delta LOCATION {}.": "commands/test_native_column.py::"
+    "test_a_column_that_is_left_out_is_not_added_again",
     "Use {}; ALTER SUBSCRIPTION {} REFRESH TABLE {};": "subscription/test_follow_schema.py::"
     "test_what_cannot_be_followed_stops",
     "restoring_hint(session, catalog, relation, column) or error.hint": _COLUMNS,

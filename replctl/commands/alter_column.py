@@ -35,6 +35,7 @@ from replctl.errors import (
     SqlSyntaxError,
     WrongObjectType,
 )
+from replctl.lake.left_out import check_not_left_out
 from replctl.lake.storage_place import give_storage_column
 from replctl.parser import ast
 from replctl.types.builtin import system_columns
@@ -69,6 +70,7 @@ def add_column(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
         return
     if relation.kind != RelKind.COMPOSITE_TYPE:
         check_column_name(definition.name)
+    check_not_left_out(ddl.catalog, relation, definition.name)
     check_type(ddl.environment, definition)
     children = children_of(ddl.catalog, relation.oid)
     if draft.column.identity and children and recurses and not relation.is_partitioned:

@@ -50,6 +50,7 @@ from replctl.parser import ast
 from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.spark import column_sql, storage_type, stored_sql, to_sql
+from replctl.types.delta_type import is_native
 from replctl.types.quote import quote_identifier
 from replctl.types.type_modifier import is_wider
 
@@ -92,7 +93,6 @@ def prepare_type(
         value = _analyzer(ddl, relation).expr(command.expr)
         check_not_native(relation, EXPRESSIONS, columns_used(value))
     column = existing_column(relation, command.name or "")
-    check_not_native(relation, "conversions of", [column.attnum])
     if value is not None and column.generated:
         raise InvalidColumnDefinition(
             "cannot specify USING when altering type of generated column",
@@ -153,6 +153,12 @@ def _change(
         type_, typmod = type_of(environment, command.type_name)
         collation = column_collation(environment, command.collation, type_)
         check_stored_type(environment, column.name, type_)
+    dimensions = len(command.type_name.array_bounds)
+    changed = typed(environment, column, type_.name, typmod, collation, dimensions)
+    if using is None and is_native(column.type) and is_adopted_as(relation, changed):
+        there = nodes.Var(column.attnum, changed.declared_type, changed.declared_typmod, collation)
+        return TypeChange(relation.oid, changed, there, has_using=False)
+    check_not_native(relation, "conversions of", [column.attnum])
     value = using or nodes.Var(
         column.attnum, column.declared_type, column.declared_typmod, column.collation
     )
@@ -171,10 +177,14 @@ def _change(
             f'column "{column.name}" cannot be cast automatically to type {shown}',
             hint=None if column.generated else f'You might need to specify "USING {wanted}".',
         )
-    dimensions = len(command.type_name.array_bounds)
-    changed = typed(environment, column, type_.name, typmod, collation, dimensions)
     has_using = using is not None
     return TypeChange(relation.oid, changed, assign_collations(environment, coerced), has_using)
+
+
+def is_adopted_as(relation: Relation, column: Column) -> bool:
+    """Return whether an adopted table's Delta table has a column with its new type already."""
+    storage = relation.storage
+    return storage is not None and storage.is_adopted and has_type(relation, column)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from replctl.catalog.pg_inherits import children_of
 from replctl.commands.alter_column import existing_column
 from replctl.commands.column_storage import compression_of, storage_of
 from replctl.commands.ddl import Ddl
-from replctl.commands.native_type import native_type
+from replctl.commands.native_type import native_column
 from replctl.commands.reloptions import changed_column_options
 from replctl.errors import InvalidParameterValue
 from replctl.parser import ast
@@ -60,12 +60,12 @@ def set_column_options(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd)
     """Change a column's options, in this table only (ATExecSetOptions)."""
     column = existing_column(relation, command.name or "")
     resets = command.kind == "reset_column_options"
-    type_, before = column.type, all_options(column)
+    before = all_options(column)
     options = changed_column_options(before, command.options, resets=resets)
     if options.get(DELTA_TYPE) != before.get(DELTA_TYPE):
-        type_ = native_type(ddl, relation, column, options.get(DELTA_TYPE, ""))
+        column = native_column(ddl, relation, column, options.get(DELTA_TYPE, ""))
     options.pop(DELTA_TYPE, None)
-    update_column(ddl.catalog, relation.oid, replace(column, type=type_, options=options))
+    update_column(ddl.catalog, relation.oid, replace(column, options=options))
 
 
 def _columns(ddl: Ddl, relation: Relation, name: str, recurses: bool) -> list[tuple[int, Column]]:

@@ -1,14 +1,16 @@
 """ALTER COLUMN ... SET (delta_type = ...): choose the Delta type of a native column
-(types/delta_type.py) in a table that replctl makes.
+(types/delta_type.py) in a table that replctl makes, or follow the type in an adopted table.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from replctl.catalog.delta_type_option import DELTA_TYPE
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import RelKind
-from replctl.commands.alter_type import check_type_unused
+from replctl.commands.alter_type import check_type_unused, is_adopted_as
 from replctl.commands.ddl import Ddl
 from replctl.commands.table_expression import columns_used
 from replctl.errors import (
@@ -21,8 +23,11 @@ from replctl.lake.storage_place import REFUSED_IN_NAMES
 from replctl.types.delta_type import SHOWN_AS, field_names, native_type_name, parsed
 
 
-def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
-    """Return the type of a column for the chosen Delta type.
+def native_column(ddl: Ddl, relation: Relation, column: Column, text: str) -> Column:
+    """Return a column with the chosen Delta type.
+
+    A column of an adopted table may have another type before, if the Delta table has the chosen
+    type.
 
     Args:
         text: the Delta type in Spark's SQL.
@@ -38,7 +43,11 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
     found = parsed(text)
     if not text:
         raise FeatureNotSupported(f'resetting parameter "{DELTA_TYPE}" is not supported')
-    if any(set(REFUSED_IN_NAMES).intersection(name) for name in field_names(found)):
+    native = native_type_name("" if found is None else found.text)
+    chosen = replace(column, type=native, typmod=-1, collation=None, dimensions=0)
+    is_there = is_adopted_as(relation, chosen)
+    names = () if is_there else field_names(found)
+    if any(set(REFUSED_IN_NAMES).intersection(name) for name in names):
         raise FeatureNotSupported(
             f'parameter "{DELTA_TYPE}" is not supported for a STRUCT with this field name',
             detail=f"A name in {text} has a blank or one of ,;{{}}()=.",
@@ -50,19 +59,21 @@ def native_type(ddl: Ddl, relation: Relation, column: Column, text: str) -> str:
         )
     storage = relation.storage
     is_plain = relation.kind == RelKind.TABLE and not relation.parents and storage is not None
-    if not is_plain or column.declared_type != SHOWN_AS or children_of(ddl.catalog, relation.oid):
+    has_own_type = bool(column.domain or column.user_type)
+    is_shown_alike = column.declared_type == SHOWN_AS or (is_there and not has_own_type)
+    if not is_plain or not is_shown_alike or children_of(ddl.catalog, relation.oid):
         raise WrongObjectType(
             f'parameter "{DELTA_TYPE}" is only for columns of type jsonb in tables without'
             " partitions and children"
         )
     assert storage is not None
-    if storage.columns[column.attnum].since_version is not None:
+    if not is_there and storage.columns[column.attnum].since_version is not None:
         raise ObjectNotInPrerequisiteState(
             f'the Delta table of "{relation.name}" has column "{column.name}" already'
         )
     check_type_unused(ddl, relation, column)
     _check_unused(relation, column)
-    return native_type_name(found.text)
+    return chosen
 
 
 def _check_unused(relation: Relation, column: Column) -> None:
@@ -73,7 +84,7 @@ def _check_unused(relation: Relation, column: Column) -> None:
     used = {attnum for expr in exprs if expr is not None for attnum in columns_used(expr)}
     used.update(attnum for index in relation.indexes for attnum in (*index.key, *index.including))
     is_used = not used.isdisjoint((0, column.attnum)) or column.default is not None
-    if is_used or column.missing_value is not None:
+    if is_used or column.identity or column.missing_value is not None:
         raise FeatureNotSupported(
             f'parameter "{DELTA_TYPE}" is not supported for a column with a default, or used by a'
             " key or an expression",

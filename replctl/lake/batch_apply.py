@@ -30,6 +30,7 @@ from replctl.lake.batch_stage import Stage
 from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
+from replctl.lake.native_target import ConvertedNative
 from replctl.lake.partition_tree import subtree
 from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
 from replctl.lake.retry import repeated
@@ -121,6 +122,8 @@ class BatchApply(TargetWrite):
             return True
         try:
             self._local.table(remote)
+        except ConvertedNative:  # a REFRESH TABLE may have begun after these changes
+            return True
         except PostgresError:  # the publisher then sends the relation, and apply reports it
             return False
         return True

@@ -22,7 +22,9 @@ from replctl.lake.widened_column import is_wider
 from replctl.record import dataclass
 from replctl.replication.refresh_hint import publication_refresh, refresh_hint
 from replctl.replication.replica_identity import identity_columns
+from replctl.replication.table_definition import native_statement
 from replctl.session import Session
+from replctl.types.delta_type import is_native, native_text
 from replctl.types.quote import quote_identifier, quote_literal
 
 
@@ -107,7 +109,10 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     is_wide = found is not None and is_wider(
         (column.type, column.typmod), (found.type, found.typmod)
     )
-    is_lost = found is None and (column.name in key_names(relation) or places.has_only_this)
+    is_key = column.name in key_names(relation)
+    is_lost = (found is None and (is_key or places.has_only_this)) or (
+        found is not None and is_key and is_native(found.type)
+    )
     if is_lost or (places.filtering and not is_wide):
         table = root.quoted_name
         leaving = tuple(map(places.drop, places.listed)) or (f"DROP TABLE {table};",)
@@ -117,10 +122,8 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
         again = [places.add(place, without=column.name) for place in users]
     else:
         shown = session.environment(catalog).format_type(found.type, found.typmod)
-        name = quote_identifier(column.name)
-        using = "" if is_wide else f" USING {name}::{shown}"
         users = places.using  # their columns keep their types (alter_type._check_unused)
-        change = f"{_alter(relation)} ALTER COLUMN {name} TYPE {shown}{using};"
+        change = retype_column(relation, column, (found.type, shown), is_wide=is_wide)
         again = [places.add(place) for place in users]
     return Repair(database, (*map(places.drop, users), change, *again), root)
 
@@ -183,6 +186,24 @@ def drop_column(relation: Relation, column: Column) -> str:
     return f"{_alter(relation)} DROP COLUMN {quote_identifier(column.name)};"
 
 
+def retype_column(
+    relation: Relation, column: Column, now: tuple[str, str], *, is_wide: bool = False
+) -> str:
+    """Return the statement that gives a column of an adopted table the type that it has in the
+    Delta table.
+
+    Args:
+        now: the name of this type, and its SQL name.
+        is_wide: the type is wider than that of the column.
+    """
+    type_, shown = now
+    if is_native(type_):
+        return f"{native_statement(relation.quoted_name, column.name, native_text(type_))};"
+    name = quote_identifier(column.name)
+    using = "" if is_wide or is_native(column.type) else f" USING {name}::{shown}"
+    return f"{_alter(relation)} ALTER COLUMN {name} TYPE {shown}{using};"
+
+
 def restoring_hint(
     session: Session, catalog: Catalog, relation: Relation, column: Column
 ) -> str | None:
@@ -196,6 +217,9 @@ def restoring_hint(
         return None
     type_ = session.environment(catalog).format_type(column.type, column.typmod)
     add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
+    if is_native(column.type):
+        native = native_text(column.type)
+        add += f" {native_statement(relation.quoted_name, column.name, native)};"
     option = "replace = true" if _lies_elsewhere(relation) else ""
     refreshes = [refresh_hint(s, relation.relation_name, option) for s in subscriptions]
     return " ".join(["Use", drop_column(relation, column), add, *refreshes])

@@ -1,4 +1,5 @@
-"""Refuse writes that would lose values of columns that a relation leaves out of its Delta table.
+"""Protect the columns of a Delta table that its relation leaves out.  Refuse writes that would lose
+values of these columns, and new columns with their names.
 
 Other writes keep these values: MERGE changes rows in place.  Delta gives new rows the columns'
 defaults, or NULL.
@@ -11,14 +12,54 @@ from typing import TYPE_CHECKING
 
 from replctl import spark
 from replctl.catalog.pg_class import Relation
-from replctl.errors import FeatureNotSupported, NotNullViolation, PostgresError
+from replctl.catalog.pg_subscription import subscriptions_of_relation
+from replctl.catalog.storage import storage_columns
+from replctl.catalog.transaction import Catalog
+from replctl.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    NotNullViolation,
+    PostgresError,
+)
 from replctl.lake.delta_rules import delta_rules
+from replctl.types.quote import quote_string
 
 if TYPE_CHECKING:
     from replctl.spark import Outcome
 
 #: Kinds of matching for which changed rows are deleted and inserted again.
 _WRITTEN_AGAIN = ("sent columns", "each row")
+
+
+def check_not_left_out(catalog: Catalog, relation: Relation, name: str) -> None:
+    """Check that a new column of an adopted table does not have the name of a column that the
+    relation leaves out.
+
+    A subscription may write such a column: it restores the values of a target's column whose type
+    the owner has changed (column_repair.restoring_hint).
+
+    Raises:
+        DuplicateColumn: the Delta table has the column (42701).
+    """
+    storage = relation.storage
+    if storage is None or not storage.is_adopted:
+        return
+    used = {storage.columns[column.attnum].number for column in relation.columns}
+    is_there = any(
+        known.name.lower() == name.lower()
+        and known.since_version is not None
+        and not known.is_dropped
+        and known.number not in used
+        for known in storage_columns(catalog.connection, relation.oid)
+    )
+    if is_there and not subscriptions_of_relation(catalog, relation.oid):
+        raise DuplicateColumn(
+            f'column "{name}" of relation "{relation.name}" already exists',
+            detail="The Delta table has this column, and the relation leaves it out.",
+            hint=f"To use the column, adopt the table again: DROP TABLE {relation.quoted_name},"
+            f" which leaves the files, then CREATE TABLE {relation.quoted_name} USING delta"
+            f" LOCATION {quote_string(storage.location)}.",
+        )
 
 
 def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresError | None:

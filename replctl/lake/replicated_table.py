@@ -23,6 +23,7 @@ from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version, written_step
 from replctl.lake.left_out import left_out_error
+from replctl.lake.native_target import check_native
 from replctl.lake.received_type import domain_tests, received_types
 from replctl.lake.remote_relation import sent_columns
 from replctl.lake.row_description import RowReader
@@ -96,6 +97,7 @@ class ReplicatedTable:
             environment = self.session.environment(catalog)
             user_types = received_types(environment, self.relation)
             target = replication_target(self.relation, self.remote, self.tree, read, user_types)
+            check_native(catalog, self.relation, self.remote)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
             self.target = without_user_types_in(environment, target)
         self.sent = sent_columns(self.remote)

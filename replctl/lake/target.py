@@ -38,7 +38,6 @@ from replctl.spark import (
     has_equal_texts,
     quote_name,
 )
-from replctl.types.delta_type import is_native, native_text
 
 
 def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
@@ -113,7 +112,6 @@ def replication_target(
     missing = [name for name in positions if name not in writable]
     if missing:
         raise missing_columns(relation, remote, missing)
-    _check_native(relation, remote)
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),
@@ -132,26 +130,6 @@ def replication_target(
             " key.",
         )
     return _target(relation, columns, key if is_sent.issuperset(key) else (), tree, versions or {})
-
-
-def _check_native(relation: Relation, remote: RemoteRelation) -> None:
-    """Check that columns of a native Delta type receive values of this type, and that other columns
-    receive no values of native types.
-
-    Raises:
-        FeatureNotSupported: values would have to be converted.
-    """
-    for sent in remote.columns:
-        column = relation.column(sent.name)
-        assert column is not None
-        types = (sent.type, column.type)
-        if sent.type != column.type and any(map(is_native, types)):
-            shown = [f"Delta type {native_text(t)}" if is_native(t) else f"type {t}" for t in types]
-            raise FeatureNotSupported(
-                f"conversion of {shown[0]} to {shown[1]} is not supported",
-                detail=f'Column "{column.name}" of logical replication target relation'
-                f' "{relation.qualified_name}" differs in its type from the published column.',
-            )
 
 
 def _target_column(

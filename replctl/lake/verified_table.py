@@ -24,6 +24,7 @@ from replctl.expr.nodes import Expr
 from replctl.lake import commit_log
 from replctl.lake.catalog_name import check_names
 from replctl.lake.file_access import check_readable
+from replctl.lake.native_target import check_native
 from replctl.lake.received_type import received_types
 from replctl.lake.remote_relation import sent_columns
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
@@ -109,6 +110,7 @@ def compared(
     """
     with session.read() as catalog:
         user_types = received_types(session.environment(catalog), pinned.relation)
+        check_native(catalog, pinned.relation, remote)
     target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, user_types)
     sides = Sides(
         cast("str", rows),

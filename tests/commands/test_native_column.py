@@ -14,16 +14,13 @@ from replctl.session import Session
 _STRUCT = "STRUCT<a: INT>"
 
 
-@pytest.fixture
-def table(session: Session, tmp_path: Path) -> Session:
-    """Return a session with an adopted table and tables of replctl.
+def _struct(*names: str) -> dict[str, object]:
+    return {"type": "struct", "fields": [{"name": name, "type": "integer"} for name in names]}
 
-    The adopted table is t (id int, s STRUCT<a: INT>).  The others are u, child and w.
-    """
-    fields = [
-        {"name": "id", "type": "integer"},
-        {"name": "s", "type": {"type": "struct", "fields": [{"name": "a", "type": "integer"}]}},
-    ]
+
+def _commit(folder: Path, version: int, **types: object) -> None:
+    """Commit a schema: columns with their types in Delta's form."""
+    fields = [{"name": name, "type": type_} for name, type_ in types.items()]
     schema = json.dumps({"type": "struct", "fields": fields})
     lines = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
@@ -35,9 +32,18 @@ def table(session: Session, tmp_path: Path) -> Session:
         },
         {"commitInfo": {"timestamp": 0}},
     ]  # fmt: skip
-    log = tmp_path / "t" / "_delta_log"
-    log.mkdir(parents=True)
-    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+    log = folder / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    (log / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+@pytest.fixture
+def table(session: Session, tmp_path: Path) -> Session:
+    """Return a session with an adopted table and tables of replctl.
+
+    The adopted table is t (id int, s STRUCT<a: INT>).  The others are u, child and w.
+    """
+    _commit(tmp_path / "t", 0, id="integer", s=_struct("a"))
     for statement in (
         f"create table t using delta location '{tmp_path / 't'}'",
         "create table u (id int primary key, s jsonb, k jsonb unique, d jsonb default '1')",
@@ -98,3 +104,55 @@ def test_a_native_column_is_jsonb_with_an_option(table: Session) -> None:
 )
 def test_wrong_delta_types(table: Session, statement: str, error: str) -> None:
     assert answer_of(table, f"alter table {statement}")[0].startswith(f"ERROR {error}")
+
+
+@pytest.mark.parametrize(
+    ("now", "statement", "shown"),
+    [
+        (
+            {"id": "integer", "s": _struct("a", "b c")},
+            "alter column s set (delta_type = 'STRUCT<a: INT, `b c`: INT>')",
+            "id integer, s jsonb STRUCT<a: INT, `b c`: INT>",
+        ),
+        (
+            {"id": _struct("a"), "s": _struct("a")},
+            "alter column id set (delta_type = 'STRUCT<a: INT>')",
+            "id jsonb STRUCT<a: INT>, s jsonb STRUCT<a: INT>",
+        ),
+        (
+            {"id": "integer", "s": "string"},
+            "alter column s type text",
+            "id integer, s text",
+        ),
+        (
+            {"id": "integer", "s": {"type": "array", "elementType": "integer"}},
+            "alter column s type int[]",
+            "id integer, s integer[]",
+        ),
+    ],
+)
+def test_the_type_that_the_owner_gave_a_column_is_taken_over(
+    table: Session, tmp_path: Path, now: dict[str, object], statement: str, shown: str
+) -> None:
+    refused = answer_of(table, f"alter table t {statement}")
+    assert refused[0].startswith("ERROR ")
+    _commit(tmp_path / "t", 1, **now)
+    assert answer_of(table, f"alter table t {statement}") == ("ALTER TABLE",)
+    answer = answer_of(
+        table,
+        "select string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod),"
+        " substr(attoptions[1], 12)), ', ' order by attnum) from pg_attribute"
+        " where attrelid = 't'::regclass and attnum > 0",
+    )
+    assert answer[0] == f"| {shown}"
+
+
+def test_a_column_that_is_left_out_is_not_added_again(table: Session) -> None:
+    answer_of(table, "alter table t drop column s")
+    answer = answer_of(table, "alter table t add column s jsonb")
+    assert answer[0] == 'ERROR 42701: column "s" of relation "t" already exists'
+    hint = answer[2].removeprefix("HINT: To use the column, adopt the table again: ")
+    for statement in hint.removesuffix(".").split(", which leaves the files, then "):
+        assert not answer_of(table, statement)[0].startswith("ERROR"), statement
+    shown = "select attname from pg_attribute where attrelid = 't'::regclass and attname = 's'"
+    assert answer_of(table, shown)[0] == "| s"

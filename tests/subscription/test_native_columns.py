@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fix_replication import Database
+from follow_hint import follow_hint
 
+from replctl.errors import FeatureNotSupported
 from replctl.verify import verify
 
 if TYPE_CHECKING:
@@ -205,3 +207,39 @@ def test_a_native_column_stops_only_what_it_does_not_fit(
     assert source.rows("SELECT s FROM other WHERE id = 2") == [('{"a": 3}',)]
     source.run("ALTER TABLE other DROP COLUMN s")
     source.run("DROP TABLE other")
+
+
+@pytest.mark.parametrize("follows", ["false", "true"])
+def test_a_type_that_the_owner_changes_is_taken_over_by_the_hints(
+    engine: Engine, source: Database, target: Database, tmp_path: Path, follows: str
+) -> None:
+    """Each end has a HINT of its own."""
+    table = f"delta.`{tmp_path / 't'}`"
+    engine.run(f"CREATE TABLE {table} (id INT, s STRUCT<a: INT>) USING delta")
+    engine.run(f"INSERT INTO {table} VALUES (1, named_struct('a', 1)), (2, NULL)")
+    source.run(f"CREATE TABLE t (PRIMARY KEY (id)) USING delta LOCATION '{tmp_path / 't'}'")
+    source.run("CREATE PUBLICATION p FOR TABLE t (id, s)")
+    target.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p"
+        f" WITH (create_tables = true, follow_schema = {follows})"
+    )
+    assert target.sync() == []
+    for statements in (
+        ("ALTER TABLE {} ADD COLUMNS (s.b INT)", "UPDATE {} SET s.b = 2 WHERE id = 1"),
+        ("CREATE OR REPLACE TABLE {0} USING delta AS SELECT id, s.b AS s FROM {0}",),
+        ("CREATE OR REPLACE TABLE {0} USING delta AS SELECT id, struct(s AS q) AS s FROM {0}",),
+    ):
+        for statement in statements:
+            engine.run(statement.format(table))
+        sqlstates = []
+        while failures := target.sync():
+            sqlstates.append(failures[0].error.sqlstate)
+            assert len(sqlstates) < 3, failures[0].error
+            try:
+                follow_hint(failures[0].error.hint, target, {"source": source}.__getitem__)
+            except FeatureNotSupported as error:  # of REFRESH TABLE, which has a HINT of its own
+                follow_hint(error.hint, target, {"source": source}.__getitem__)
+        assert sqlstates[0] in ("42804", "55000")
+        rows = source.rows("SELECT * FROM t ORDER BY id")
+        assert target.rows("SELECT * FROM t ORDER BY id") == rows
+    assert rows == [("1", '{"q": 2}'), ("2", '{"q": null}')]
