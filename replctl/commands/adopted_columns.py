@@ -18,6 +18,7 @@ from replctl.errors import (
     UndefinedColumn,
 )
 from replctl.lake.adopt import DeltaColumn, delta_type_shown, readable_column, relation_column
+from replctl.lake.column_name import column_names
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.delta_type import is_native, shown_type
@@ -49,14 +50,17 @@ class AdoptedColumns:
     is_listed: bool = False
 
 
-def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedColumns:
-    """Return all columns whose type PostgreSQL has.  Report a notice for each other column.
+def all_columns(
+    ddl: Ddl, relation: Relation, fields: Sequence[_Field], location: str
+) -> AdoptedColumns:
+    """Return all columns whose type PostgreSQL has.  Report a notice for each other column, and for
+    each column that has another name in the relation.
 
     Raises:
         DuplicateColumn: a name occurs twice.
         FeatureNotSupported: PostgreSQL has no type for any of the columns.
     """
-    names: set[str] = set()
+    delta_names: list[str] = []
     columns: list[Column] = []
     stored: list[DeltaColumn] = []
     left_out = []
@@ -65,9 +69,9 @@ def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedCol
         if found is None:
             left_out.append(field)
             continue
-        if found.name in names:
+        if found.name in delta_names:
             raise DuplicateColumn(f'column "{found.name}" specified more than once')
-        names.add(found.name)
+        delta_names.append(found.name)
         stored.append(found)
         columns.append(relation_column(found, len(stored)))
     if left_out and not stored:
@@ -77,7 +81,15 @@ def all_columns(ddl: Ddl, fields: Sequence[_Field], location: str) -> AdoptedCol
             f'column "{field["name"]}" of the Delta table "{location}" is left out',
             detail=f"PostgreSQL has no counterpart of the type {delta_type_shown(field)}.",
         )
-    return AdoptedColumns(tuple(columns), tuple(stored), tuple(left_out))
+    names = column_names(delta_names)
+    for wanted, name in names.items():
+        if wanted != name:
+            ddl.notice(
+                f'column "{wanted}" of the Delta table "{location}" is named "{name}" in relation'
+                f' "{relation.name}"'
+            )
+    named = (replace(column, name=names[column.name]) for column in columns)
+    return AdoptedColumns(tuple(named), tuple(stored), tuple(left_out))
 
 
 def listed_columns(
@@ -108,7 +120,7 @@ def listed_columns(
         type_ = known.type if is_native(known.type) else column.type
         column = replace(column, not_null=known.not_null, field_names=known.field_names)
         columns.append(replace(column, type=type_))
-    names = {column.name for column in columns}
+    names = {column.name for column in stored}
     return AdoptedColumns(
         tuple(columns),
         tuple(stored),
@@ -122,8 +134,12 @@ def listed_columns(
 def _readable_columns(
     statement: ast.CreateTable, fields: Sequence[_Field], location: str
 ) -> dict[str, DeltaColumn]:
-    """Return the columns of a Delta table that a column list names, by their names."""
-    known = {field["name"]: field for field in fields}
+    """Return the columns of a Delta table that a column list names, by the names of the list.
+
+    The list has a name that PostgreSQL does not allow in the form of `column_names`.
+    """
+    by_name = {field["name"]: field for field in fields}
+    known = by_name | {name: by_name[wanted] for wanted, name in column_names(by_name).items()}
     found = {}
     for element in statement.elements:
         if not isinstance(element, ast.ColumnDef):

@@ -178,7 +178,7 @@ def _adopted(
 ) -> AdoptedColumns:
     if any(isinstance(element, ast.ColumnDef) for element in statement.elements):
         return listed_columns(ddl, relation, statement, found.fields, location)
-    return all_columns(ddl, found.fields, location)
+    return all_columns(ddl, relation, found.fields, location)
 
 
 def _enter(ddl: Ddl, relation: Relation, found: NewestVersion, adopted: AdoptedColumns) -> None:

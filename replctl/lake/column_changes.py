@@ -44,6 +44,7 @@ from replctl.lake.adopt import (
     stored_physical_name,
 )
 from replctl.lake.column_dependents import has_dependents
+from replctl.lake.column_name import column_name
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import latest_version, metadata_of
 from replctl.lake.storage_place import free_name
@@ -210,7 +211,7 @@ def follow_columns(
     for new in added:
         rows = writer.select(attribute, attribute.c.attrelid == relid)
         attnum = max((int(row.attnum) for row in rows), default=0) + 1
-        name = _free_name(new.name, {str(row.attname) for row in rows})
+        name = column_name(new.name, {str(row.attname) for row in rows})
         column = replace(relation_column(new, attnum, name), not_null=False)
         insert_column(writer, relid, column)
         insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
@@ -382,7 +383,7 @@ def _restored_columns(
         attnum, number = int(row.attnum), int(row.attfilenode or row.attnum)
         readable = readable_column(back[number]) if number in back else None
         if row.attisdropped and readable is not None:
-            name = _free_name(readable.name, taken)
+            name = column_name(readable.name, taken)
             taken.add(name)
             restored[attnum] = replace(relation_column(readable, attnum, name), not_null=False)
     return restored
@@ -406,7 +407,8 @@ def _renamed_columns(
     renamed = {
         column.attnum: field["name"]
         for column in relation.columns
-        if (known := storage.columns[column.attnum]).name.lower() == column.name.lower()
+        if column_name((known := storage.columns[column.attnum]).name).lower()
+        == column.name.lower()
         and (field := found.get(known.number)) is not None
         and field["name"].lower() != known.name.lower()
     }
@@ -417,7 +419,7 @@ def _renamed_columns(
     taken = {column.name for column in relation.columns if column.attnum not in renamed}
     names = {}
     for attnum, name in renamed.items():
-        names[attnum] = _free_name(name, taken)
+        names[attnum] = column_name(name, taken)
         taken.add(names[attnum])
     return names
 
@@ -435,14 +437,6 @@ def _not_null_before(storage: Storage, version: int) -> set[str]:
     except ObjectNotInPrerequisiteState:  # unknown
         return set()
     return {physical or name for name, _type, physical, nullable in before.columns if not nullable}
-
-
-def _free_name(wanted: str, taken: Collection[str]) -> str:
-    name, number = wanted, 0
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]:

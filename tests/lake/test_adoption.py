@@ -218,3 +218,27 @@ def test_a_log_that_does_not_say_what_the_table_is(
     with pytest.raises(PostgresError, match=message) as caught:
         newest_version(str(folder))
     assert caught.value.sqlstate == sqlstate
+
+
+def test_names_that_postgresql_lacks(session: Session, tmp_path: Path) -> None:
+    long = "long_" * 14
+    columns = {"xmin": [1.0], f"{long}a": [2], f"{long}b": [3], "ctid": [4], "xmin_1": [5]}
+    write_deltalake(str(tmp_path / "t"), pa.table(columns))
+    first, second = long[:63], f"{long[:61]}_1"
+    place = f"USING delta LOCATION '{tmp_path / 't'}'"
+    answer = answer_of(session, f"CREATE TABLE t {place}")
+    named = [line for line in answer if line.startswith("NOTICE")]
+    assert [line.rsplit("is named ")[1] for line in named] == [
+        f'"{name}" in relation "t"' for name in ("xmin_2", first, second, "ctid_1")
+    ]
+    everything = (
+        "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute"
+        " WHERE attrelid = 't'::regclass AND attnum > 0"
+    )
+    assert answer_of(session, everything)[0] == f"| xmin_2 {first} {second} ctid_1 xmin_1"
+    found = answer_of(session, f"SELECT xmin_2, {long}a, {second}, ctid_1, xmin_1 FROM t")
+    assert "| 1 | 2 | 3 | 4 | 5" in found
+    answer_of(session, "DROP TABLE t")
+    listed = answer_of(session, f"CREATE TABLE t (xmin_2 float, {second} bigint) {place}")
+    assert listed[-1] == "CREATE TABLE"
+    assert "| 1 | 3" in answer_of(session, "TABLE t")

@@ -209,6 +209,18 @@ def test_a_column_that_was_put_back_is_not_the_one_that_had_its_name_meanwhile(
     assert stored_names(storage, restored) == {1: "id", 2: "v", 3: None}
 
 
+def test_a_column_whose_name_postgresql_lacks_gets_a_similar_one(lake: Lake) -> None:
+    names = (f"{'n' * 62}éa", f"{'n' * 62}éb", "xmin")
+    _change_columns(lake, _ID, _field("v", "v"), *map(_field, names))
+    assert _stored(_relation(lake)) == {
+        "id": "id",
+        "v": "v",
+        "n" * 62: names[0],
+        f"{'n' * 61}_1": names[1],
+        "xmin_1": "xmin",
+    }
+
+
 def test_a_column_that_cannot_be_read_is_none_of_the_relation(lake: Lake) -> None:
     struct = {"type": "struct", "fields": []}
     _change_columns(lake, _ID, _field("v"), _field("s", type_=struct), _field("n", type_="long"))
