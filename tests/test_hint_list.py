@@ -19,7 +19,7 @@ _CODE = _TESTS.parent / "replctl"
 PLACES = (
     "lake", "replication", "spark", "launcher.py", "apply_worker.py", "verify.py", "open_node.py",
     "catalog/wal_availability.py", "commands/table_location.py", "commands/constraint.py",
-    "commands/delta_property.py", "commands/subscription_options.py",
+    "commands/delta_property.py", "commands/native_type.py", "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/subscription_map.py", "catalog/table_map.py",
     "commands/follow_schema.py",
     "commands/alter_table.py", "catalog/cluster_identity.py",
@@ -185,6 +185,8 @@ HINTS: dict[str, str] = {
     "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
     "_hint(catalog, relation, column, sent)": "subscription/test_native_columns.py::"
     "test_a_type_that_the_owner_changes_is_taken_over_by_the_hints",
+    "To replicate the table without this column, give it a column list in its publication:"
+    " ({}).": "commands/test_native_column.py::test_the_hint_of_a_field_name",
     "To use the column, adopt the table again: DROP TABLE {}, which leaves the files, then CREATE"
     " TABLE {} USING delta LOCATION {}.": "commands/test_native_column.py::"
     "test_a_column_that_is_left_out_is_not_added_again",

@@ -21,6 +21,7 @@ from replctl.errors import (
 )
 from replctl.lake.storage_place import REFUSED_IN_NAMES
 from replctl.types.delta_type import SHOWN_AS, field_names, native_type_name, parsed
+from replctl.types.quote import quote_identifier
 
 
 def native_column(ddl: Ddl, relation: Relation, column: Column, text: str) -> Column:
@@ -48,9 +49,12 @@ def native_column(ddl: Ddl, relation: Relation, column: Column, text: str) -> Co
     is_there = is_adopted_as(relation, chosen)
     names = () if is_there else field_names(found)
     if any(set(REFUSED_IN_NAMES).intersection(name) for name in names):
+        others = [quote_identifier(c.name) for c in relation.columns if c.name != column.name]
         raise FeatureNotSupported(
             f'parameter "{DELTA_TYPE}" is not supported for a STRUCT with this field name',
             detail=f"A name in {text} has a blank or one of ,;{{}}()=.",
+            hint="To replicate the table without this column, give it a column list in its"
+            f" publication: ({', '.join(others)}).",
         )
     if found is None or not found.is_native:
         raise InvalidParameterValue(

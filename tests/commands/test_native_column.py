@@ -156,3 +156,24 @@ def test_a_column_that_is_left_out_is_not_added_again(table: Session) -> None:
         assert not answer_of(table, statement)[0].startswith("ERROR"), statement
     shown = "select attname from pg_attribute where attrelid = 't'::regclass and attname = 's'"
     assert answer_of(table, shown)[0] == "| s"
+
+
+def test_the_hint_of_a_field_name(session: Session, tmp_path: Path) -> None:
+    _commit(tmp_path / "t", 0, id="integer", s=_struct("a b"), n="integer")
+    for statement in (
+        "create database copy",
+        f"create table t using delta location '{tmp_path / 't'}'",
+        "create publication p for table t",
+    ):
+        assert answer_of(session, statement)[0].startswith("CREATE")
+    copy = Session.connect(session.cluster, "copy", "postgres")
+    subscribe = (
+        "create subscription s connection 'dbname=postgres' publication p"
+        " with (create_tables = true)"
+    )
+    answer = answer_of(copy, subscribe)
+    assert answer[0].startswith("ERROR 0A000"), answer
+    (hint,) = [line for line in answer if line.startswith("HINT")]
+    columns = hint.rsplit(": ")[-1].removesuffix(".")
+    answer_of(session, f"alter publication p set table t {columns}")
+    assert answer_of(copy, subscribe)[-1] == "CREATE SUBSCRIPTION"
