@@ -27,6 +27,7 @@ from replctl.lake.delta_log import (
     read_commit,
 )
 from replctl.lake.delta_protocol import check_protocol
+from replctl.lake.owners_comment import adopt_comments
 from replctl.record import dataclass
 
 
@@ -40,12 +41,14 @@ class NewestVersion:
         outside: the path of a file outside the table's directory, and the place in the log that
             names the file, as text for a message; None if there is no such file.
         table_id: metaData.id.
+        description: the comment on the table; None for none.
     """
 
     commit: DeltaCommit
     fields: tuple[Mapping[str, Any], ...]
     outside: tuple[str, str] | None
     table_id: str
+    description: Any
 
 
 def newest_version(location: str) -> NewestVersion:
@@ -81,7 +84,8 @@ def newest_version(location: str) -> NewestVersion:
         path = outside_checkpoint(location, start)
         outside = None if path is None else (path, "Its newest checkpoint")
     fields = tuple(columns_of(metadata, location, newest))
-    return NewestVersion(commits[-1], fields, outside, str(metadata["id"]))
+    table_id, description = str(metadata["id"]), metadata.get("description")
+    return NewestVersion(commits[-1], fields, outside, table_id, description)
 
 
 def enter_adopted(
@@ -92,8 +96,8 @@ def enter_adopted(
     *,
     is_listed: bool,
 ) -> None:
-    """Record the current version of an adopted table in the commit log.  Replication starts at this
-    version and reads no older one.
+    """Record the current version of an adopted table in the commit log, and the comments of the
+    table.  Replication starts at this version and reads no older one.
 
     Args:
         left_out: columns of the table that the relation does not have.  Their names are reserved,
@@ -101,6 +105,7 @@ def enter_adopted(
         is_listed: a column list has left them out.
     """
     commit = found.commit
+    adopt_comments(catalog, relation.oid, found.fields, found.description)
     for field in left_out:
         known = (str(field["name"]), commit.version, stored_physical_name(field))
         is_open = is_void(field) and not is_listed

@@ -43,6 +43,7 @@ from replctl.lake.delta_log import (
     stored_names,
     version_digest,
 )
+from replctl.lake.owners_comment import follow_comments
 from replctl.lake.table_metadata import has_row_ids, metadata_at
 from replctl.lake.target_fault import note_break, note_cleaning
 from replctl.replication.apply_error import ReplacedTable
@@ -115,6 +116,7 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     note_foreign_commit(catalog.connection, oid)
     columns, is_adopted = stored_columns(location), relation.storage.is_adopted
     follow_columns(catalog, oid, columns, newest, notes_dropped=is_adopted)
+    follow_comments(catalog, oid, newest)
     note_lost_columns(catalog.connection, oid, stored_names(location), newest)
     note_metadata(catalog.connection, oid, found["id"], has_row_ids=has_row_ids(found))
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
@@ -149,7 +151,9 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
     note_cleaning(catalog, relation, system_identifier, last)
     note_foreign_commit(catalog.connection, oid)
     if skipped is not None:
-        follow_columns(catalog, oid, *_columns_after(location, skipped))
+        columns, version = _columns_after(location, skipped)
+        follow_columns(catalog, oid, columns, version)
+        follow_comments(catalog, oid, version)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     enter(catalog, xid, oid, skipped, BREAK, {"cleaned": last})
     commit_transaction(catalog.connection, xid, changes_catalog=False)

@@ -242,3 +242,69 @@ def test_names_that_postgresql_lacks(session: Session, tmp_path: Path) -> None:
     listed = answer_of(session, f"CREATE TABLE t (xmin_2 float, {second} bigint) {place}")
     assert listed[-1] == "CREATE TABLE"
     assert "| 1 | 3" in answer_of(session, "TABLE t")
+
+
+def _commit_comments(folder: Path, description: str | None, *columns: tuple[str, str, str]) -> None:
+    """Commit a schema: name, physical name and comment of each column ('' for none)."""
+    fields = [
+        {
+            "name": name,
+            "type": "integer",
+            "nullable": True,
+            "metadata": {"delta.columnMapping.physicalName": physical}
+            | ({"comment": comment} if comment else {}),
+        }
+        for name, physical, comment in columns
+    ]
+    metadata: dict[str, Any] = {
+        "id": "x",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": {"delta.columnMapping.mode": "name"},
+    }
+    if description is not None:
+        metadata["description"] = description
+    actions: list[dict[str, Any]] = [{"metaData": metadata}]
+    version = len(list(_log(folder).glob("*.json")))
+    if version == 0:
+        actions.append({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}})
+    _commit(folder, version).write_text("\n".join(map(json.dumps, actions)))
+
+
+def test_comments_are_those_of_the_owner(session: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    _log(folder).mkdir(parents=True)
+
+    def shown(database: Session) -> tuple[str, ...]:
+        query = (
+            "SELECT objsubid, description FROM pg_description"
+            " WHERE objoid = 't'::regclass ORDER BY 1"
+        )
+        return tuple(line for line in answer_of(database, query) if line.startswith("|"))
+
+    def sees(description: str | None, *columns: tuple[str, str, str]) -> tuple[str, ...]:
+        _commit_comments(folder, description, *columns)
+        LakePublisher(session).slots.current_lsn([RelationName("public", "t")])
+        return shown(session)
+
+    _commit_comments(folder, "orders", ("a", "a", "first"), ("b", "b", "it's"), ("c", "c", ""))
+    answer_of(session, f"CREATE TABLE t (c int, b int, a int) USING delta LOCATION '{folder}'")
+    assert shown(session) == ("| 0 | orders", "| 2 | it's", "| 3 | first")
+    answer_of(session, "COMMENT ON COLUMN t.a IS 'own'")
+    changed = sees(
+        "all orders", ("a", "a", "2nd"), ("x", "b", ""), ("c", "c", "c"), ("d", "d", "d")
+    )
+    assert changed == ("| 0 | all orders", "| 1 | c", "| 3 | own", "| 4 | d")
+    assert sees(None, ("x", "b", "x"), ("c", "c", "c")) == ("| 1 | c", "| 2 | x")
+    assert sees("\0", ("x", "b", "\0"), ("c", "c", "c")) == ("| 1 | c",)
+
+    answer_of(session, "CREATE PUBLICATION p FOR TABLE t")
+    answer_of(session, "CREATE DATABASE copy")
+    copy = Session.connect(session.cluster, "copy", "postgres")
+    answer_of(
+        copy,
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=postgres' PUBLICATION p"
+        " WITH (create_tables = true)",
+    )
+    assert shown(copy) == ("| 1 | c",)
