@@ -128,6 +128,9 @@ HINTS: dict[str, str] = {
     "To keep this Delta table and forget the name, use ALTER TABLE {} RESET ({}). To adopt the"
     " table that has the name now, use DROP TABLE {}, then CREATE TABLE {} USING delta TABLE"
     " {}.": f"{_NAMES}a_name_that_leads_elsewhere_stops_its_table",
+    "Give each table a name of its own, after it is made: ALTER TABLE {} SET ({} ="
+    " 'SCHEMA.NAME').": "commands/test_create_tables.py::"
+    "test_one_name_in_spark_for_several_tables_is_refused",
     "Choose another name: ALTER TABLE {} SET ({} = 'SCHEMA.NAME').": _REGISTERED,
     "Make it in Spark: CREATE SCHEMA {}.": _REGISTERED,
     "Use DROP TABLE {} in Spark, which leaves the files.": f"{_NAMES}a_name_that_stays_in_spark",

@@ -47,6 +47,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.type_names import check_schema, schema_of_relation
+from replctl.lake.catalog_name import check_own_name
 from replctl.lake.file_access import check_location_role
 from replctl.lake.metadata_change import has_metadata_features
 from replctl.parser import ast
@@ -324,6 +325,7 @@ def _change_options(
             f'the option "{CATALOG_TABLE}" of a table that is registered cannot be changed',
             hint="Make a new table with this option, and copy the rows.",
         )
+    check_own_name(ddl.catalog, relation, options)
     if wants_metadata_changes(relation.options) and not wants_metadata_changes(options):
         _check_rewritable(relation)
     note_features(ddl, relation.name, relation.options, options)

@@ -54,6 +54,7 @@ from replctl.errors import (
     UndefinedObject,
     WrongObjectType,
 )
+from replctl.lake.catalog_name import check_own_name
 from replctl.lake.storage_place import give_storage
 from replctl.parser import ast
 from replctl.record import dataclass
@@ -266,8 +267,10 @@ def _insert(
         persistence=RelPersistence.UNLOGGED
         if statement.persistence == "unlogged"
         else relation.persistence,
-        options=table_options(statement.options, kind),
     )
+    options = table_options(statement.options, kind)
+    check_own_name(ddl.catalog, relation, options)
+    relation = replace(relation, options=options)
     if relation.persistence == RelPersistence.TEMPORARY and CATALOG_TABLE in relation.options:
         raise FeatureNotSupported(
             f'storage parameter "{CATALOG_TABLE}" of a temporary table is not supported'

@@ -31,7 +31,7 @@ from replctl.commands.own_table import (
 from replctl.commands.reloptions import note_features, table_options
 from replctl.errors import FeatureNotSupported, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
-from replctl.lake.catalog_name import resolved_table
+from replctl.lake.catalog_name import check_own_name, resolved_table
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
 from replctl.lake.foreign_files import has_foreign_files, leads_out
@@ -145,6 +145,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, RelKind.TABLE)
     options = table_options(statement.options, is_adopted=exists)
+    check_own_name(ddl.catalog, relation, options)
     if statement.catalog_table is not None:
         options |= {CATALOG_TABLE: statement.catalog_table}
     note_features(ddl, relation.name, {}, options)

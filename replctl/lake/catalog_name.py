@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from replctl import spark
 from replctl.catalog import schema
@@ -15,6 +15,7 @@ from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.storage import CATALOG_TABLE
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
+    DuplicateTable,
     FeatureNotSupported,
     InvalidName,
     ObjectNotInPrerequisiteState,
@@ -152,6 +153,33 @@ def named_tables(catalog: Catalog, relids: Collection[int]) -> list[int]:
     table = schema.pg_class
     is_named = table.c.reloptions.contains(f'"{CATALOG_TABLE}"')
     return [int(row.oid) for row in catalog.select(table, table.c.oid.in_(relids), is_named)]
+
+
+def check_own_name(catalog: Catalog, relation: Relation, options: Mapping[str, str]) -> None:
+    """Check that no other table of the database has the name that a table gets in the catalogs of
+    Spark.  Otherwise the first write of one of them would fail.
+
+    Args:
+        options: the storage parameters that the table gets.
+
+    Raises:
+        DuplicateTable: another table has the name (42P07).
+    """
+    name = options.get(CATALOG_TABLE)
+    if name is None or name == relation.options.get(CATALOG_TABLE):
+        return
+    wanted = [part.lower() for part in name_parts(name)]
+    table = schema.pg_class
+    is_named = table.c.reloptions.contains(f'"{CATALOG_TABLE}"')
+    oids = [int(row.oid) for row in catalog.select(table, is_named, table.c.oid != relation.oid)]
+    for other in load_relations(catalog, oids).values():
+        if [part.lower() for part in name_parts(other.options[CATALOG_TABLE])] == wanted:
+            raise DuplicateTable(
+                f'the name "{name}" in the catalogs of Spark belongs to table "{other.name}"',
+                hint="Give each table a name of its own, after it is made: ALTER TABLE"
+                f" {relation.quoted_name} SET ({CATALOG_TABLE} = 'SCHEMA.NAME').",
+                table=relation.relation_name,
+            )
 
 
 def check_name(session: Session, relation: Relation) -> None:

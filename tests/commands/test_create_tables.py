@@ -216,6 +216,25 @@ def test_the_hint_of_table_options(branch: Database) -> None:
     assert len(branch.rows(_COLUMNS)) == 2
 
 
+def test_one_name_in_spark_for_several_tables_is_refused(branch: Database) -> None:
+    options = "create_tables = true, table_options = 'catalog_table = ''lake.x'''"
+    error = _error(branch, _SUBSCRIBE.format(options))
+    assert error.sqlstate == "42P07"
+    assert error.message.startswith('the name "lake.x" in the catalogs of Spark belongs to table')
+    assert branch.rows(_LEFT) == [("0", "0", "0", "0", "0")]
+    branch.run(_SUBSCRIBE.format("create_tables = true"))
+    statement = (error.hint or "").rsplit("made: ")[-1].removesuffix(".")
+    branch.run(statement.replace("SCHEMA.NAME", "lake.x"))
+    branch.run("CREATE TABLE other (id int)")
+    for refused in (
+        "ALTER TABLE other SET (catalog_table = 'lake.`X`')",
+        "CREATE TABLE more (id int) WITH (catalog_table = 'lake.x')",
+    ):
+        assert _error(branch, refused).sqlstate == "42P07"
+    branch.run("ALTER TABLE other SET (catalog_table = 'lake.y')")
+    branch.run("ALTER TABLE other SET (catalog_table = 'lake.y', fillfactor = 50)")
+
+
 def test_a_commit_that_fails_leaves_no_slot(
     branch: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
