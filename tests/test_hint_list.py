@@ -165,6 +165,8 @@ HINTS: dict[str, str] = {
     "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
     "Delta would store NULL instead of ''. Use NULL, or a text that is not"
     " empty.": f"{_RULES}rules_hold_for_statements_copies_and_changes",
+    "Spark would fill the text with blanks. Use rpad(value, {}).": f"{_RULES}"
+    "lengths_of_texts_hold_before_the_write",
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
     "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
     "See server log for query details.": POSTGRESQL,

@@ -22,6 +22,7 @@ from replctl.lake.column_name import column_names
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.delta_type import is_native, shown_type
+from replctl.types.type_modifier import is_wider
 
 #: A column of a Delta schema.
 _Field = Mapping[str, Any]
@@ -166,7 +167,10 @@ def _check_definition(ddl: Ddl, column: Column, known: DeltaColumn, location: st
     is_same = column.type == shown_type(known.type) or {column.type, known.type} <= _TEXTS
     is_array = column.type.startswith("_") == known.type.startswith("_")
     is_of_users = column.domain or column.user_type
-    if not is_same or not is_array or column.typmod != known.typmod or is_of_users:
+    has_length = column.typmod == known.typmod or (
+        known.type in _TEXTS and is_wider(known.type, known.typmod, column.typmod)
+    )
+    if not is_same or not is_array or not has_length or is_of_users:
         shown = ddl.environment.format_type
         raise DatatypeMismatch(
             f'column "{column.name}" of the Delta table "{location}" has type'

@@ -13,6 +13,7 @@ from replctl.record import dataclass
 from replctl.spark import storage_type
 from replctl.types import delta_type
 from replctl.types.numeric import numeric_typmod
+from replctl.types.text_length import text_length
 
 _SIMPLE = {
     "boolean": "bool",
@@ -83,6 +84,9 @@ def delta_type_shown(field: Mapping[str, Any]) -> str:
     native = delta_type.declared(declared)
     if native is not None and native.is_native:
         return native.text
+    length = text_length(field)
+    if length is not None:
+        return length.shown
     name = declared if isinstance(declared, str) else str(declared.get("type", "?"))
     collations = sorted(set(_collations(field)))
     return f"{name} collate {collations[0]}" if collations else name
@@ -102,6 +106,9 @@ def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
     counterpart there.
     """
     found = _type(field["type"])
+    length = text_length(field)
+    if length is not None and found in (("text", -1), ("_text", -1)):
+        found = length.type
     if found is None or _collations(field):
         return None
     not_null = not field.get("nullable", True)

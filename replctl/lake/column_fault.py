@@ -90,7 +90,17 @@ def has_type(relation: Relation, column: Column) -> bool:
     name = stored_names(storage, None)[column.attnum]
     fields = stored_columns(storage.location)
     found = next((readable_column(f) for f in fields if f["name"] == name), None)
-    return found is not None and is_stored_alike(found, column)
+    if found is None or not is_stored_alike(found, column):
+        return False
+    return not storage.is_adopted or _has_length(found, column)
+
+
+def _has_length(found: DeltaColumn, column: Column) -> bool:
+    """Return whether Delta limits texts to the length that a relation's column has."""
+    if column.type.removeprefix("_") not in ("varchar", "bpchar") or column.typmod < 0:
+        return True
+    now = (column.type, column.typmod)
+    return (found.type, found.typmod) == now or is_wider((found.type, found.typmod), now)
 
 
 def check_decodable(

@@ -14,11 +14,13 @@ from replctl.errors import (
     ForeignKeyViolation,
     NotNullViolation,
     PostgresError,
+    StringDataRightTruncation,
     UniqueViolation,
 )
 from replctl.expr.nodes import Expr
 from replctl.lake.row_description import RowReader
 from replctl.spark import StoredExpr, Target, UniqueKey
+from replctl.types.text_length import TextLength
 
 if TYPE_CHECKING:
     from replctl.spark import Problem
@@ -60,6 +62,8 @@ def violation(
             name, check = _checks(target)[problem.number - len(target.domain_tests)]
             if isinstance(check, StoredExpr) and check.partition is not None:
                 return _empty_partition(leaf, check.partition, failing)
+            if isinstance(check, StoredExpr) and check.length is not None:
+                return _wrong_length(leaf, name, check.length, failing)
             return CheckViolation(
                 f'new row for relation "{leaf.name}" violates check constraint "{name}"',
                 detail=failing,
@@ -241,4 +245,24 @@ def _empty_partition(leaf: Relation, column: str, failing: str | None) -> CheckV
         detail=failing,
         hint="Delta would store NULL instead of ''. Use NULL, or a text that is not empty.",
         table=leaf.relation_name,
+    )
+
+
+def _wrong_length(
+    leaf: Relation, column: str, length: TextLength, failing: str | None
+) -> PostgresError:
+    """Return the error for a text that does not have the length of its column."""
+    if length.is_exact:
+        return CheckViolation(
+            f'new row for relation "{leaf.name}" has a text in column "{column}" that does not have'
+            f" {length.length} characters",
+            detail=failing,
+            hint=f"Spark would fill the text with blanks. Use rpad(value, {length.length}).",
+            table=leaf.relation_name,
+        )
+    return StringDataRightTruncation(
+        f"value too long for type character varying({length.length})",
+        detail=failing,
+        table=leaf.relation_name,
+        column=column,
     )

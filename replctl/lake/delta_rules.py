@@ -1,5 +1,5 @@
 """Read and check the rules of a Delta table for its rows: NOT NULL, CHECK, generated and identity
-columns, append-only tables, and the limits of partition columns.
+columns, append-only tables, lengths of texts, and the limits of partition columns.
 
 Delta's protocol, sections "Column Invariants", "CHECK Constraints", "Append-only Tables",
 "Generated Columns" and "Identity Columns".  Delta enforces these rules at the commit of a write.
@@ -23,6 +23,7 @@ from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 from replctl.types.quote import quote_literal
+from replctl.types.text_length import TextLength, text_length
 
 _CHECK = "delta.constraints."
 _INVARIANT = "delta.invariants"
@@ -53,6 +54,7 @@ class DeltaRules:
         generated: the generated columns, each with its expression in Spark's SQL.
         identity: the identity columns, each with a letter: Delta always assigns the values (a), or
             also accepts values at INSERT (d).
+        lengths: the columns of texts with lengths.
         text_partitions: partition columns of text, in which Delta stores '' as NULL.
         is_append_only: no row may be changed or deleted.
         formats: other formats for which Delta writes metadata after each commit (UniForm).
@@ -64,6 +66,7 @@ class DeltaRules:
     checks: tuple[tuple[str, str], ...] = ()
     generated: tuple[tuple[str, str], ...] = ()
     identity: tuple[tuple[str, Identity], ...] = ()
+    lengths: tuple[tuple[str, TextLength], ...] = ()
     text_partitions: tuple[str, ...] = ()
     is_append_only: bool = False
     formats: tuple[str, ...] = ()
@@ -105,6 +108,7 @@ def rules_of(state: TableState, location: str) -> DeltaRules:
         tuple(checks),
         tuple((n, str(note[_GENERATION])) for n, note in notes.items() if _GENERATION in note),
         tuple(identity.items()),
+        tuple((f["name"], length) for f in fields if (length := text_length(f)) is not None),
         tuple(name for name in partitions if types.get(name) == "string"),
         state.is_on(_APPEND_ONLY),
         _formats(state),

@@ -8,7 +8,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
+from replctl.catalog.pg_class import (
+    Column,
+    Constraint,
+    Index,
+    Relation,
+    get_relation,
+    load_relations,
+)
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.relation_kind import ForeignKeyMatch, Identity
 from replctl.catalog.schema import pg_constraint
@@ -38,6 +45,7 @@ from replctl.spark import (
     has_equal_texts,
     quote_name,
 )
+from replctl.types.text_length import TextLength
 
 
 def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
@@ -291,6 +299,11 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
         checks += [(name, f"{quote_name(name)} <=> ({text})") for name, text in rules.generated]
     found = [(name, StoredExpr(text, columns)) for name, text in checks]
     found += [
+        (name, StoredExpr(_length_sql(quote_name(name), length), columns, length=length))
+        for name, length in rules.lengths
+        if name in attnums and not _has_length(root.column_at(attnums[name]), length)
+    ]
+    found += [
         (name, StoredExpr(f"coalesce({quote_name(name)} <> '', TRUE)", columns, name))
         for name in rules.text_partitions
         if name in attnums
@@ -300,6 +313,20 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
         not_null=leaf.not_null + tuple(sorted(not_null)),
         checks=leaf.checks + tuple(found),
     )
+
+
+def _has_length(column: Column, length: TextLength) -> bool:
+    """Return whether the type of a column allows only texts that have the length."""
+    type_, typmod = length.type
+    return typmod >= 0 and column.type == type_ and 0 <= column.typmod <= typmod
+
+
+def _length_sql(column: str, length: TextLength) -> str:
+    """Return the condition that texts have a length, in Spark's SQL over a column."""
+    compared = f"{'=' if length.is_exact else '<='} {length.length}"
+    if length.is_array:
+        return f"coalesce(forall({column}, x -> char_length(x) {compared}), TRUE)"
+    return f"coalesce(char_length({column}) {compared}, TRUE)"
 
 
 def _own_checks(relation: Relation, rules: DeltaRules) -> list[tuple[str, str]]:

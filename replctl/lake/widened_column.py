@@ -10,6 +10,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.transaction import Catalog
 from replctl.lake.adopt import DeltaColumn
 from replctl.lake.column_dependents import has_type_dependents
+from replctl.types import type_modifier
 from replctl.types.numeric import precision_and_scale
 
 #: Decimal digits of the integer types.
@@ -43,14 +44,17 @@ def widened(
 def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
     """Return whether the type `new` contains all values of the type `old`, and more.
 
-    int8 is wider than int4, and numeric(12,4) than numeric(10,2); float8 is not wider than int8.
-    An array is wider than another if its element type is.
+    int8 is wider than int4, numeric(12,4) than numeric(10,2), and varchar(9) and text than
+    varchar(5); float8 is not wider than int8.  An array is wider than another if its element type
+    is.
 
     Args:
         old, new: type and typmod.
     """
     if old[0].startswith("_") and new[0].startswith("_"):
         return is_wider((old[0][1:], old[1]), (new[0][1:], new[1]))
+    if old[0] == "varchar" and new[0] in ("varchar", "text"):
+        return old != new and type_modifier.is_wider("varchar", old[1], new[1])
     before, after = _digits(*old), _digits(*new)
     if before is None or after is None:
         return new[0] in _WIDER.get(old[0], ())

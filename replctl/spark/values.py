@@ -12,6 +12,7 @@ from replctl.record import dataclass
 from replctl.relation_name import DomainName
 from replctl.replication.update_transformation import Action
 from replctl.types.delta_type import shown_type
+from replctl.types.text_length import TextLength
 
 #: Maximum size in bytes of the files that VACUUM FULL writes.  It must be small enough that a
 #: change can rewrite a file.
@@ -164,11 +165,13 @@ class StoredExpr:
         columns: the names of the table's columns, with their attnums in the target.
         partition: a partition column, if the expression only requires that the text in this column
             is not empty; else None.
+        length: the length, if the expression only requires that texts have this length; else None.
     """
 
     text: str
     columns: tuple[tuple[str, int], ...]
     partition: str | None = None
+    length: TextLength | None = None
 
 
 @dataclass(frozen=True, slots=True)

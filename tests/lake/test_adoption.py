@@ -308,3 +308,68 @@ def test_comments_are_those_of_the_owner(session: Session, tmp_path: Path) -> No
         " WITH (create_tables = true)",
     )
     assert shown(copy) == ("| 1 | c",)
+
+
+def _commit_texts(folder: Path, **types: str) -> None:
+    """Commit a schema of texts, or arrays of texts, with these types in Spark's SQL."""
+    _log(folder).mkdir(parents=True, exist_ok=True)
+    array = {"type": "array", "elementType": "string", "containsNull": True}
+    fields = [
+        {
+            "name": name,
+            "type": array if type_.startswith("array") else "string",
+            "nullable": True,
+            "metadata": {} if type_ == "string" else {"__CHAR_VARCHAR_TYPE_STRING": type_},
+        }
+        for name, type_ in types.items()
+    ]
+    metadata = {
+        "id": "x",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": {},
+    }
+    actions = [{"metaData": metadata}, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}]
+    version = len(list(_log(folder).glob("*.json")))
+    _commit(folder, version).write_text("\n".join(map(json.dumps, actions)))
+
+
+_TYPES = (
+    "SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum)"
+    " FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0"
+)
+
+
+def test_lengths_of_texts_are_taken_over_and_followed(session: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    place = f"USING delta LOCATION '{folder}'"
+    types = {"v": "varchar(5)", "c": "char(3)", "a": "array<varchar(2)>", "w": "varchar(20000000)"}
+    _commit_texts(folder, **types)
+    for columns in ("(v varchar(4))", "(v char(5))", "(c char(3))", "(v text[])"):
+        assert answer_of(session, f"CREATE TABLE t {columns} {place}")[0].startswith("ERROR 42804")
+    for columns in ("(v varchar(5), c text, a varchar(2)[])", "(v text)", "(v varchar(6))"):
+        assert answer_of(session, f"CREATE TABLE t {columns} {place}") == ("CREATE TABLE",)
+        answer_of(session, "DROP TABLE t")
+    answer_of(session, f"CREATE TABLE t {place}")
+    varying = "character varying"
+    shown = f"| v {varying}(5), c text, a {varying}(2)[], w text"
+    assert answer_of(session, _TYPES)[0] == shown
+    refused = answer_of(session, "ALTER TABLE t ALTER v TYPE varchar(3)")
+    assert refused[0].startswith("ERROR 0A000")
+
+    answer_of(session, "CREATE PUBLICATION p FOR TABLE t")
+    answer_of(session, "CREATE DATABASE copy")
+    copy = Session.connect(session.cluster, "copy", "postgres")
+    answer_of(
+        copy,
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=postgres' PUBLICATION p"
+        " WITH (create_tables = true)",
+    )
+    assert answer_of(copy, _TYPES)[0] == shown
+
+    for now, type_ in (("varchar(9)", f"{varying}(9)"), ("varchar(2)", f"{varying}(9)"),
+                       ("string", "text")):  # fmt: skip
+        _commit_texts(folder, **types | {"v": now})
+        LakePublisher(session).slots.current_lsn([RelationName("public", "t")])
+        assert answer_of(session, _TYPES)[0] == shown.replace(f"v {varying}(5)", f"v {type_}")

@@ -19,6 +19,7 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_rules import DeltaRules, check_can_be_undone, check_uniform, rules_of
 from replctl.lake.table_state import TableState
 from replctl.session import Session
+from replctl.types.text_length import TextLength
 
 
 def _field(name: str, kind: str = "integer", *, nullable: bool = True, **notes: object) -> object:
@@ -73,6 +74,17 @@ def _change(folder: Path, metadata: Any) -> None:
                 _field("b", **_notes(invariants="no JSON")),
             ),
             DeltaRules(("a", "b"), checks=(("a", "a > 3"),)),
+        ),
+        (
+            _metadata(
+                _field("a", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(5)"),
+                _field("b", "string", __CHAR_VARCHAR_TYPE_STRING="char(3)"),
+                _field("c", "string", __CHAR_VARCHAR_TYPE_STRING="struct<a:varchar(5)>"),
+            ),
+            DeltaRules(
+                ("a", "b", "c"),
+                lengths=(("a", TextLength(5)), ("b", TextLength(3, is_exact=True))),
+            ),
         ),
         (
             _metadata(_field("a"), _field("g", **_notes(generationExpression="a * 2"))),

@@ -30,9 +30,11 @@ class Owner:
         assert hint is not None
         self._engine.run(hint.partition("owner can use Spark: ")[2].removesuffix("."))
 
+    def place(self, name: str) -> str:
+        return f"USING delta LOCATION '{self._folder / name}'"
+
     def adopt(self, database: Database, name: str, constraints: str = "") -> None:
-        place = f"USING delta LOCATION '{self._folder / name}'"
-        database.run(f"CREATE TABLE {name} {constraints} {place}")
+        database.run(f"CREATE TABLE {name} {constraints} {self.place(name)}")
 
 
 @pytest.fixture
@@ -98,6 +100,45 @@ def test_rules_hold_for_statements_copies_and_changes(
     owner.run("t", "ALTER TABLE {t} DROP CONSTRAINT small")
     assert target.sync() == []
     assert ("12", "1000", "x", "24", "b") in target.rows(stored)
+
+
+def test_lengths_of_texts_hold_before_the_write(
+    owner: Owner, source: Database, target: Database
+) -> None:
+    owner.run("t", "CREATE TABLE {t} (id INT, v VARCHAR(3), c CHAR(3), w VARCHAR(3)) USING delta")
+    place = owner.place("t")
+    target.run(f"CREATE TABLE t (id int PRIMARY KEY, v varchar(3), c text, w text) {place}")
+    too_long = "ERROR 22001: value too long for type character varying(3)"
+    insert = "insert into t values"
+    wrong = 'ERROR 23514: new row for relation "t" has a text in column "c" that does not have 3'
+    assert answer_of(target.session, f"{insert} (1, 'abcd', 'abc', 'a')")[0] == too_long
+    for values in ("'abc', 'abc', 'abcd'", "'abc', 'abc', 'abc   '"):
+        assert answer_of(target.session, f"{insert} (1, {values})")[0] == too_long
+    refused = answer_of(target.session, f"{insert} (1, 'abc', 'ab', 'éèê')")
+    assert refused[0] == f"{wrong} characters"
+    assert refused[2] == "HINT: Spark would fill the text with blanks. Use rpad(value, 3)."
+    filled = f"{insert} (1, 'abc', rpad('ab', 3), 'éèê'), (2, null, null, null)"
+    assert answer_of(target.session, filled) == ("INSERT 0 2",)
+
+    source.run("CREATE TABLE t (id int PRIMARY KEY, v text, c text, w text)")
+    source.run("INSERT INTO t VALUES (3, 'abcd', 'abc', 'abc')")
+    source.run("CREATE PUBLICATION p FOR TABLE t")
+    target.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p")
+    for column in "vw":
+        source.run(f"UPDATE t SET v = 'abc', w = 'abc'; UPDATE t SET {column} = 'abcd'")
+        (failure,) = target.sync()
+        assert failure.error.sqlstate == "22001", failure.error
+    source.run("UPDATE t SET w = 'xyz'")
+    assert target.sync() == []
+    source.run("INSERT INTO t VALUES (4, 'abc', 'abc', 'toolong')")
+    (failure,) = target.sync()
+    assert failure.error.message == too_long.partition(": ")[2]
+    source.run("DELETE FROM t WHERE id = 4")
+    assert target.rows("SELECT * FROM t ORDER BY id") == [
+        ("1", "abc", "ab ", "éèê"),
+        ("2", None, None, None),
+        ("3", "abc", "abc", "xyz"),
+    ]
 
 
 def test_identity_columns_keep_the_values_that_delta_assigns(
