@@ -19,6 +19,7 @@ from replctl.errors import (
     ObjectNotInPrerequisiteState,
     WrongObjectType,
 )
+from replctl.lake.column_fault import delta_column
 from replctl.lake.storage_place import REFUSED_IN_NAMES
 from replctl.types.delta_type import SHOWN_AS, field_names, native_type_name, parsed
 from replctl.types.quote import quote_identifier
@@ -77,7 +78,8 @@ def native_column(ddl: Ddl, relation: Relation, column: Column, text: str) -> Co
         )
     check_type_unused(ddl, relation, column)
     _check_unused(relation, column)
-    return chosen
+    known = delta_column(relation, column.attnum) if is_there else None
+    return chosen if known is None else replace(chosen, field_names=known.field_names)
 
 
 def _check_unused(relation: Relation, column: Column) -> None:

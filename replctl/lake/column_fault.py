@@ -85,14 +85,26 @@ def has_type(relation: Relation, column: Column) -> bool:
         UndefinedTable: there is no Delta table.
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
-    storage = relation.storage
+    storage, found = relation.storage, delta_column(relation, column.attnum)
     assert storage is not None
-    name = stored_names(storage, None)[column.attnum]
-    fields = stored_columns(storage.location)
-    found = next((readable_column(f) for f in fields if f["name"] == name), None)
     if found is None or not is_stored_alike(found, column):
         return False
     return not storage.is_adopted or _has_length(found, column)
+
+
+def delta_column(relation: Relation, attnum: int) -> DeltaColumn | None:
+    """Return a column of a relation as the newest version of its table has it; None if the table
+    lacks the column, or PostgreSQL its type.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    storage = relation.storage
+    assert storage is not None
+    name = stored_names(storage, None)[attnum]
+    fields = stored_columns(storage.location)
+    return next((readable_column(field) for field in fields if field["name"] == name), None)
 
 
 def _has_length(found: DeltaColumn, column: Column) -> bool:
