@@ -7,15 +7,16 @@ before the next write (lake/schema_rewrite.py).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol
 
 from replctl.catalog import schema
 from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.heap import update_column, update_constraint, update_relation
-from replctl.catalog.pg_class import Relation, find_relation_oid
+from replctl.catalog.pg_class import Constraint, Relation, find_relation_oid
 from replctl.catalog.pg_database import find_database
-from replctl.catalog.pg_inherits import children_of
+from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema, rename_schema
 from replctl.catalog.pg_publication import (
     find_publication,
@@ -68,8 +69,16 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.types.builtin import Type
+from replctl.types.builtin import Type, system_columns
 from replctl.types.type_kind import TypeKind
+
+
+class _RenameIn(Protocol):
+    """A function that renames a column or constraint of one relation."""
+
+    def __call__(
+        self, ddl: Ddl, relation: Relation, old: str, new: str, *, parents: int
+    ) -> None: ...
 
 
 def rename(session: Session, statement: ast.Rename) -> str:
@@ -120,7 +129,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             if relation is not None:
                 check_kind(relation, statement.relation_type)
                 ddl.privileges.check_relation_owner(relation)
-                _rename_column(ddl, relation, statement.sub_name or "", new, parents=0)
+                _rename_inherited(ddl, relation, statement, _rename_column, is_inherited=True)
             return f"ALTER {statement.relation_type.upper()}"
         case "constraint" if statement.relation_type == "domain":
             rename_domain_constraint(ddl, statement)
@@ -129,7 +138,11 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
                 ddl.privileges.check_relation_owner(relation)
-                _rename_constraint(ddl, relation, statement.sub_name or "", new, parents=0)
+                constraint = _constraint(relation, statement.sub_name or "")
+                is_inherited = constraint.kind == ConstraintKind.CHECK and not constraint.no_inherit
+                _rename_inherited(
+                    ddl, relation, statement, _rename_constraint, is_inherited=is_inherited
+                )
             return "ALTER TABLE"
         case "schema":
             _rename_schema(ddl, statement.name[-1], new)
@@ -185,14 +198,41 @@ def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
         )
 
 
+def _rename_inherited(
+    ddl: Ddl, relation: Relation, statement: ast.Rename, rename: _RenameIn, *, is_inherited: bool
+) -> None:
+    """Rename a column or constraint in a table, and before that in its descendants.
+
+    A descendant may also inherit it from a table outside of the renamed tree.  `rename` finds this
+    by the number of parents inside the tree (find_all_inheritors).
+
+    Args:
+        is_inherited: descendants of the table inherit it.
+    """
+    kind, old, new = statement.object_type, statement.sub_name or "", statement.new_name
+    if is_inherited and statement.inherit:
+        tree = descendants_of(ddl.catalog, relation.oid)
+        for oid in tree[1:]:
+            child = ddl.relation(oid)
+            parents = sum(parent in tree for parent in child.parents)
+            rename(ddl, child, old, new, parents=parents)
+    elif is_inherited and children_of(ddl.catalog, relation.oid):
+        raise InvalidTableDefinition(
+            f'inherited {kind} "{old}" must be renamed in child tables too'
+        )
+    rename(ddl, relation, old, new, parents=0)
+
+
 def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents: int) -> None:
-    """Rename a column of a relation and its descendants.
+    """Rename a column of one relation (renameatt_internal).
 
     Args:
         parents: the number of its parents in which the column is also renamed.
     """
     column = relation.column(old)
     if column is None:
+        if old in system_columns():
+            raise FeatureNotSupported(f'cannot rename system column "{old}"')
         raise UndefinedColumn(f'column "{old}" does not exist')
     if column.inherited_count > parents:
         raise InvalidTableDefinition(f'cannot rename inherited column "{old}"')
@@ -200,27 +240,26 @@ def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents:
     if relation.column(new) is not None:
         raise DuplicateColumn(f'column "{new}" of relation "{relation.name}" already exists')
     update_column(ddl.catalog, relation.oid, replace(column, name=new))
-    for oid in children_of(ddl.catalog, relation.oid):
-        child = ddl.relation(oid)
-        _rename_column(ddl, child, old, new, parents=len(child.parents))
 
 
 def _rename_constraint(ddl: Ddl, relation: Relation, old: str, new: str, *, parents: int) -> None:
-    constraint = next((c for c in relation.constraints if c.name == old), None)
-    if constraint is None:
-        raise UndefinedObject(f'constraint "{old}" for table "{relation.name}" does not exist')
+    """Rename a constraint of one relation (rename_constraint_internal)."""
+    constraint = _constraint(relation, old)
     if constraint.kind == ConstraintKind.CHECK and constraint.inherited_count > parents:
         raise InvalidTableDefinition(f'cannot rename inherited constraint "{old}"')
     if any(other.name == new for other in relation.constraints):
         raise DuplicateObject(f'constraint "{new}" for relation "{relation.name}" already exists')
     if constraint.kind in INDEX_CONSTRAINTS:
         rename_relation(ddl, ddl.relation(constraint.index_oid), new)
-        return
-    update_constraint(ddl.catalog, replace(constraint, name=new))
-    if constraint.kind == ConstraintKind.CHECK and not constraint.no_inherit:
-        for oid in children_of(ddl.catalog, relation.oid):
-            child = ddl.relation(oid)
-            _rename_constraint(ddl, child, old, new, parents=len(child.parents))
+    else:
+        update_constraint(ddl.catalog, replace(constraint, name=new))
+
+
+def _constraint(relation: Relation, name: str) -> Constraint:
+    constraint = next((c for c in relation.constraints if c.name == name), None)
+    if constraint is None:
+        raise UndefinedObject(f'constraint "{name}" for table "{relation.name}" does not exist')
+    return constraint
 
 
 def _rename_schema(ddl: Ddl, old: str, new: str) -> None:

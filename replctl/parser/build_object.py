@@ -241,7 +241,13 @@ class ObjectBuilder:
         self, if_exists: bool | None, relation: ast.RangeVar, name: Token, new_name: Token
     ) -> ast.Rename:
         return ast.Rename(
-            "column", _parts(relation), str(new_name), str(name), bool(if_exists), pos=relation.pos
+            "column",
+            _parts(relation),
+            str(new_name),
+            str(name),
+            bool(if_exists),
+            inherit=relation.inherit,
+            pos=relation.pos,
         )
 
     def rename_attribute(
@@ -281,6 +287,7 @@ class ObjectBuilder:
             str(new_name),
             str(name),
             bool(if_exists),
+            inherit=relation.inherit,
             pos=relation.pos,
         )
 

@@ -216,6 +216,7 @@ class Rename(Node):
     missing_ok: bool = False
     relation_type: ObjectType = "table"
     arguments: tuple[TypeName | None, ...] | None = None  # of functions
+    inherit: bool = True  # False for ONLY
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
