@@ -38,6 +38,7 @@ from replctl.does_not_exist import no_column
 from replctl.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
+    InsufficientPrivilege,
     InvalidGrantOperation,
     InvalidParameterValue,
     SqlSyntaxError,
@@ -46,13 +47,13 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
-from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.builtin import FIRST_USER_OID, system_columns
 from replctl.types.type_kind import TypeKind
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An object whose access list changes; `attnum` is 0 unless the object is a column."""
+    """An object whose access list changes; `attnum` and `column` are set if it is a column."""
 
     kind: AclKind
     oid: int
@@ -60,6 +61,8 @@ class _Target:
     word: str
     name: str
     attnum: int = 0
+    column: str = ""
+    relation_acl: Acl = ()  # the access list of the column's relation before the statement
 
 
 def grant(session: Session, statement: ast.Grant) -> str:
@@ -180,24 +183,56 @@ def _on_relation(
         yield from _on_sequence_as_table(ddl, statement, relation)
         return
     whole = letters_of(statement, kind, kind)
+    acl = _relation_acl(ddl, kind, relation)
     if whole:
         yield _Target(kind, relation.oid, relation.owner, word, relation.name), whole
+    by_column = _column_letters(statement, relation, whole)
+    for attnum, letters in sorted(by_column.items()):
+        name = _column_name(relation, attnum)
+        yield (
+            _Target("column", relation.oid, relation.owner, word, relation.name, attnum, name, acl),
+            letters,
+        )
+
+
+def _column_letters(statement: ast.Grant, relation: Relation, whole: str) -> dict[int, str]:
+    """Return the ACL letters by column, where REVOKE of a table's privileges also means the columns
+    (expand_all_col_privileges).
+    """
     by_column: dict[int, str] = {}
+    on_columns = "".join(letter for letter in whole if letter in ALL_RIGHTS["column"])
+    if not statement.is_grant and on_columns:
+        by_column = dict.fromkeys((column.attnum for column in relation.columns), on_columns)
+        if relation.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
+            by_column |= {attnum: on_columns for attnum, _type in system_columns().values()}
     for privilege in statement.privileges:
         for name in privilege.columns:
-            column = relation.column(name)
-            if column is None:
-                raise no_column(name, relation.name)
+            attnum = _attnum(statement, relation, name)
             letters = _letter(privilege, "column", "column")
-            by_column[column.attnum] = by_column.get(column.attnum, "") + letters
-    if not statement.is_grant and whole:  # also revoke privileges on columns
-        for column in relation.columns:
-            letters = "".join(letter for letter in whole if letter in ALL_RIGHTS["column"])
-            if letters:
-                by_column[column.attnum] = by_column.get(column.attnum, "") + letters
-    for attnum, letters in by_column.items():
-        target = _Target("column", relation.oid, relation.owner, word, relation.name, attnum)
-        yield target, letters
+            by_column[attnum] = "".join(dict.fromkeys(by_column.get(attnum, "") + letters))
+    return by_column
+
+
+def _attnum(statement: ast.Grant, relation: Relation, name: str) -> int:
+    column = relation.column(name)
+    if column is not None:
+        return column.attnum
+    if name not in system_columns() or relation.kind == RelKind.VIEW:
+        raise no_column(name, relation.name)
+    if statement.is_grant:
+        raise FeatureNotSupported(f'privileges on system column "{name}" are not supported')
+    return system_columns()[name][0]
+
+
+def _column_name(relation: Relation, attnum: int) -> str:
+    if attnum < 0:
+        return next(name for name, (number, _) in system_columns().items() if number == attnum)
+    return next(column.name for column in relation.columns if column.attnum == attnum)
+
+
+def _relation_acl(ddl: Ddl, kind: AclKind, relation: Relation) -> Acl:
+    acl = relation_acl(ddl.catalog, relation.oid)
+    return default_acl(kind, relation.owner) if acl is None else acl
 
 
 def _on_sequence_as_table(
@@ -228,12 +263,17 @@ def _on_sequence_as_table(
             column = relation.column(name)
             if column is None:
                 raise no_column(name, relation.name)
-            yield (
-                _Target(
-                    "column", relation.oid, relation.owner, "sequence", relation.name, column.attnum
-                ),
-                usable,
+            target = _Target(
+                "column",
+                relation.oid,
+                relation.owner,
+                "sequence",
+                relation.name,
+                column.attnum,
+                name,
+                _relation_acl(ddl, "sequence", relation),
             )
+            yield target, usable
 
 
 def _of_sequence(ddl: Ddl, relation: Relation, letters: str, supported: str, shown: str) -> str:
@@ -284,26 +324,39 @@ def _change(
 ) -> None:
     stored = _stored(ddl, target)
     acl = default_acl(target.kind, target.owner) if stored is None else stored
-    grantor, allowed = _grantor(ddl, target, acl)
-    usable = "".join(letter for letter in letters if letter in allowed)
-    if target.attnum and not statement.is_grant and stored is None:
-        return
-    if not usable and letters:
-        held = letters_for(acl, ddl.privileges.roles)
-        if target.attnum:  # only warn a role that has a privilege on the table (pg_aclmask)
-            on_table = relation_acl(ddl.catalog, target.oid) or ()
-            held += "".join(
-                set(ALL_RIGHTS["column"]).intersection(letters_for(on_table, ddl.privileges.roles))
-            )
-        if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
-            held += "*" * any(map(ddl.privileges.has_on_all_relations, Privilege))
-        if not held:
-            raise denied(target.word, target.name)
+    grantor, options = _grantor(ddl, target, target.relation_acl + acl, letters)
+    if letters and not options:
+        _check_some_privilege(ddl, target, acl)
+    usable = "".join(letter for letter in letters if letter in options)
+    if letters and not usable:
         _warn(ddl, statement, target, "no privileges were granted for")
         return
-    if len(usable) < len(letters) and not _is_all(statement):
+    if len(usable) < len(letters) and not _is_all(statement, target, letters):
         _warn(ddl, statement, target, "not all privileges were granted for")
-    _store(ddl, target, changed_acl(acl, statement, target.owner, grantees, grantor, usable))
+    changed = changed_acl(acl, statement, target.owner, grantees, grantor, usable)
+    if target.kind != "column" or changed != acl:
+        _store(ddl, target, changed)
+
+
+def _check_some_privilege(ddl: Ddl, target: _Target, acl: Acl) -> None:
+    """Check that the role has any privilege on an object whose privileges it may not grant
+    (restrict_and_check_grant).
+
+    Raises:
+        InsufficientPrivilege: it has none.
+    """
+    held = letters_for(target.relation_acl + acl, ddl.privileges.roles)
+    if target.attnum:  # only the privileges that a column can have (pg_aclmask)
+        held = "".join(set(ALL_RIGHTS["column"]).intersection(held))
+    if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
+        held += "*" * any(map(ddl.privileges.has_on_all_relations, Privilege))
+    if held:
+        return
+    if target.attnum:
+        raise InsufficientPrivilege(
+            f'permission denied for column "{target.column}" of relation "{target.name}"'
+        )
+    raise denied(target.word, target.name)
 
 
 def changed_acl(
@@ -319,66 +372,103 @@ def changed_acl(
     Raises:
         DependentObjectsStillExist: a grantee has granted a revoked privilege to other roles, and
             CASCADE was not given.
+        InvalidGrantOperation: the grantor would have its grant options from the grantee.
     """
+    revoke = _Revoke(owner, is_cascade=statement.behavior == "cascade")
     for grantee in grantees:
         if statement.is_grant:
+            if statement.with_option:
+                _check_circularity(acl, owner, grantee, grantor, letters)
             acl = granted(acl, grantee, grantor, letters, with_option=statement.with_option)
         else:
-            acl = _revoked(acl, statement, owner, grantee, grantor, letters)
+            only_option = statement.only_option
+            acl = revoke.from_(acl, grantee, grantor, letters, only_option=only_option)
     return acl
 
 
-def _revoked(
-    acl: Acl, statement: ast.Grant, owner: int, grantee: int, grantor: int, letters: str
-) -> Acl:
-    """Return the access list without the revoked privileges.  Also remove the privileges that their
-    holder has granted to other roles.
+def _check_circularity(acl: Acl, owner: int, grantee: int, grantor: int, letters: str) -> None:
+    """Check that the grantor has its grant options without the grantee (check_circularity).
+
+    Raises:
+        InvalidGrantOperation: it has them from the grantee.
     """
-    changed = revoked(acl, grantee, grantor, letters, only_option=statement.only_option)
-    lost = "".join(letter for letter in letters if letter not in options_for(changed, [grantee]))
-    dependent = [
-        item
-        for item in changed
-        if item.grantor == grantee
-        and grantee != owner
-        and any(letter in item.privileges for letter in lost)
-    ]
-    if dependent and statement.behavior == "restrict":
-        raise DependentObjectsStillExist(
-            "dependent privileges exist", hint="Use CASCADE to revoke them too."
-        )
-    for item in dependent:
-        changed = _revoked(changed, statement, owner, item.grantee, grantee, lost)
-    return changed
+    if grantor == owner:
+        return
+    revoke = _Revoke(owner, is_cascade=True)
+    while item := next((i for i in acl if i.grantee == grantee and i.options), None):
+        acl = revoke.from_(acl, grantee, item.grantor, item.privileges, only_option=False)
+    if not set(letters) <= set(options_for(acl, [grantor])):
+        raise InvalidGrantOperation("grant options cannot be granted back to your own grantor")
 
 
-def _is_all(statement: ast.Grant) -> bool:
-    return any(privilege.name == "all" for privilege in statement.privileges)
+@dataclass(frozen=True, slots=True)
+class _Revoke:
+    """Revokes privileges on an object of `owner`."""
+
+    owner: int
+    is_cascade: bool
+
+    def from_(
+        self, acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: bool
+    ) -> Acl:
+        """Return the access list without the revoked privileges, or without their grant options.
+        Also remove the privileges that their holder has granted to other roles (recursive_revoke).
+        """
+        changed = revoked(acl, grantee, grantor, letters, only_option=only_option)
+        held = options_for(changed, [grantee])
+        lost = "".join(letter for letter in letters if letter not in held)
+        dependent = [
+            item
+            for item in changed
+            if item.grantor == grantee
+            and grantee != self.owner
+            and any(letter in item.privileges for letter in lost)
+        ]
+        if dependent and not self.is_cascade:
+            raise DependentObjectsStillExist(
+                "dependent privileges exist", hint="Use CASCADE to revoke them too."
+            )
+        for item in dependent:
+            changed = self.from_(changed, item.grantee, grantee, lost, only_option=False)
+        return changed
+
+
+def _is_all(statement: ast.Grant, target: _Target, letters: str) -> bool:
+    if target.attnum:
+        return set(letters) == set(ALL_RIGHTS["column"])
+    return any(p.name == "all" and not p.columns for p in statement.privileges)
 
 
 def _warn(ddl: Ddl, statement: ast.Grant, target: _Target, message: str) -> None:
     if not statement.is_grant:
         message = message.replace("granted", "revoked").replace(" were ", " could be ")
     state = "01007" if statement.is_grant else "01006"
-    ddl.notice(f'{message} "{target.name}"', severity="WARNING", sqlstate=state)
+    name = f'"{target.name}"'
+    shown = f'column "{target.column}" of relation {name}' if target.attnum else name
+    ddl.notice(f"{message} {shown}", severity="WARNING", sqlstate=state)
 
 
-def _grantor(ddl: Ddl, target: _Target, acl: Acl) -> tuple[int, str]:
-    """Return the grantor, and the privileges that it can grant (select_best_grantor)."""
+def _grantor(ddl: Ddl, target: _Target, acl: Acl, letters: str) -> tuple[int, str]:
+    """Return the grantor, and which privileges of the statement it can grant.
+
+    A role that can grant all of them comes first, then the role that can grant most
+    (select_best_grantor).
+    """
     privileges = ddl.privileges
-    if privileges.acts_for(target.owner):
-        return target.owner, ALL_RIGHTS[target.kind]
-    own = options_for(acl, [privileges.role_oid])
-    if own:
-        return privileges.role_oid, own
-    for role in sorted(privileges.roles):
-        options = options_for(acl, [role])
-        if options:
-            return role, options
-    return privileges.role_oid, ""
+    if privileges.is_superuser or privileges.role_oid == target.owner:
+        return target.owner, letters
+    best, options = privileges.role_oid, ""
+    for role in (best, *sorted(privileges.roles - {best})):
+        held = letters if role == target.owner else options_for(acl, [role])
+        own = "".join(letter for letter in letters if letter in held)
+        if len(own) > len(options):
+            best, options = role, own
+    return best, options
 
 
 def _stored(ddl: Ddl, target: _Target) -> Acl | None:
+    if target.attnum < 0:
+        return None  # nobody can grant privileges on system columns
     table, column, where = _place(target)
     row = ddl.catalog.first(table, *where)
     if row is None:
