@@ -23,7 +23,7 @@ from replctl.catalog.acl import (
 )
 from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of, relation_acl
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
-from replctl.catalog.pg_proc import list_functions
+from replctl.catalog.pg_proc import UserFunction, get_function, list_functions
 from replctl.catalog.relation_kind import RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import (
@@ -47,7 +47,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
-from replctl.types.builtin import FIRST_USER_OID, system_columns
+from replctl.types.builtin import FIRST_USER_OID, Type, system_columns
 from replctl.types.type_kind import TypeKind
 
 
@@ -80,9 +80,10 @@ def _grant(ddl: Ddl, statement: ast.Grant) -> str:
     if statement.granted_by is not None:
         grantor = role_oid(ddl.session, ddl.catalog, statement.granted_by)
         if grantor != ddl.session.role_oid:
-            raise InvalidGrantOperation("grantor must be current user")
+            raise FeatureNotSupported("grantor must be current user")
+    objects = _objects(ddl, statement)  # before the roles, as in ExecuteGrantStmt
     grantees = grantee_oids(ddl, statement)
-    for target, letters in _targets(ddl, statement):
+    for target, letters in _targets(ddl, statement, objects):
         _change(ddl, statement, target, letters, grantees)
     return "GRANT" if statement.is_grant else "REVOKE"
 
@@ -92,81 +93,96 @@ def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
 
     Raises:
         UndefinedObject: there is no such role.
-        InvalidGrantOperation: PUBLIC would get the grant option.
     """
-    grantees = [
+    return [
         PUBLIC if name == "public" else role_oid(ddl.session, ddl.catalog, name)
         for name in statement.grantees
     ]
-    if statement.with_option and PUBLIC in grantees:
-        raise InvalidGrantOperation("grant options can only be granted to roles")
-    return grantees
 
 
-def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
-    """Yield the objects and columns, each with the ACL letters of the statement's privileges."""
+def _objects(ddl: Ddl, statement: ast.Grant) -> list[Relation | Type | _Target]:
+    """Return the objects that a statement names (objectNamesToOids, objectsInSchemaToOids)."""
+    names, catalog = statement.names, ddl.catalog
     match statement.target:
         case "table" | "sequence":
-            for name in statement.names:
-                relation = find_relation(ddl, name)
-                assert relation is not None
-                if statement.target == "sequence" and relation.kind != RelKind.SEQUENCE:
-                    raise WrongObjectType(f'"{relation.name}" is not a sequence')
-                if relation.kind == RelKind.COMPOSITE_TYPE:
-                    raise WrongObjectType(f'"{relation.name}" is a composite type')
-                if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
-                    raise WrongObjectType(f'"{relation.name}" is an index')
-                yield from _on_relation(ddl, statement, relation)
+            return [_relation(ddl, name) for name in names]
         case "all tables" | "all sequences":
             kinds = "rpvm" if statement.target == "all tables" else "S"
-            for (place,) in statement.names:
-                oids = relation_oids(ddl.catalog, kinds, find_schema_oid(ddl, place))
-                for relation in load_relations(ddl.catalog, oids).values():
-                    yield from _on_relation(ddl, statement, relation)
+            schemas = [find_schema_oid(ddl, place) for (place,) in names]
+            oids = [oid for place in schemas for oid in relation_oids(catalog, kinds, place)]
+            return list(load_relations(catalog, oids).values())
         case "schema":
-            for (place,) in statement.names:
-                oid = find_schema_oid(ddl, place)
-                owner = owner_of(ddl.catalog, "pg_namespace", oid)
-                target = _Target("schema", oid, owner, "schema", place)
-                yield target, letters_of(statement, "schema", "schema")
+            return [_schema(ddl, place) for (place,) in names]
         case "database":
-            for (place,) in statement.names:
-                oid = find_database_oid(ddl, place)
-                owner = owner_of(ddl.catalog, "pg_database", oid)
-                target = _Target("database", oid, owner, "database", place)
-                yield target, letters_of(statement, "database", "database")
-        case "function":
-            for name, parameters in zip(statement.names, statement.arguments, strict=True):
-                arguments = None if parameters is None else [p.type_name for p in parameters]
-                yield _on_function(ddl, statement, find_function(ddl, name, arguments).oid)
-        case "all functions":
-            for (place,) in statement.names:
-                schema_oid = find_schema_oid(ddl, place)
-                for function in list_functions(ddl.catalog):
-                    if function.schema_oid == schema_oid:
-                        yield _on_function(ddl, statement, function.oid)
+            return [_database(ddl, place) for (place,) in names]
+        case "function" | "routine" | "procedure" as kind:
+            functions = zip(names, statement.arguments, strict=True)
+            return [_function(ddl, kind, name, arguments) for name, arguments in functions]
+        case "all functions" | "all routines" | "all procedures" as target:
+            schemas = [find_schema_oid(ddl, place) for (place,) in names]
+            word = target.removeprefix("all ").removesuffix("s")
+            found = list_functions(catalog) if word != "procedure" else []  # no procedures exist
+            return [_function_target(f, word) for f in found if f.schema_oid in schemas]
         case "type" | "domain":
-            for name in statement.names:
-                yield _on_type(ddl, statement, name)
+            return [find_type_of_name(ddl, name) for name in names]
 
 
-def _on_function(ddl: Ddl, statement: ast.Grant, oid: int) -> tuple[_Target, str]:
+def _relation(ddl: Ddl, name: tuple[str, ...]) -> Relation:
+    relation = find_relation(ddl, name)
+    assert relation is not None
+    return relation
+
+
+def _schema(ddl: Ddl, name: str) -> _Target:
+    oid = find_schema_oid(ddl, name)
+    return _Target("schema", oid, owner_of(ddl.catalog, "pg_namespace", oid), "schema", name)
+
+
+def _database(ddl: Ddl, name: str) -> _Target:
+    oid = find_database_oid(ddl, name)
+    return _Target("database", oid, owner_of(ddl.catalog, "pg_database", oid), "database", name)
+
+
+def _function(
+    ddl: Ddl,
+    kind: str,
+    name: tuple[str, ...],
+    parameters: tuple[ast.FunctionParameter, ...] | None,
+) -> _Target:
+    arguments = None if parameters is None else [p.type_name for p in parameters]
+    oid = find_function(ddl, name, arguments, kind).oid
     if oid < FIRST_USER_OID:
         raise FeatureNotSupported("privileges on built-in functions are not supported")
-    function = next(f for f in list_functions(ddl.catalog) if f.oid == oid)
-    target = _Target("function", oid, function.owner, "function", function.name)
-    return target, letters_of(statement, "function", "function")
+    return _function_target(get_function(ddl.catalog, oid), kind)
 
 
-def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Target, str]:
-    type_ = find_type_of_name(ddl, name)
+def _function_target(function: UserFunction, kind: str) -> _Target:
+    return _Target("function", function.oid, function.owner, kind, function.name)
+
+
+def _targets(
+    ddl: Ddl, statement: ast.Grant, objects: list[Relation | Type | _Target]
+) -> Iterator[tuple[_Target, str]]:
+    """Yield the objects and columns, each with the ACL letters of the statement's privileges."""
+    if statement.target in ("all functions", "all routines", "all procedures"):
+        letters_of(statement, "function", statement.target.removeprefix("all ").removesuffix("s"))
+    for item in objects:
+        if isinstance(item, Relation):
+            yield from _on_relation(ddl, statement, item)
+        elif isinstance(item, Type):
+            yield _on_type(ddl, statement, item)
+        else:
+            yield item, letters_of(statement, item.kind, item.word)
+
+
+def _on_type(ddl: Ddl, statement: ast.Grant, type_: Type) -> tuple[_Target, str]:
     if type_.element is not None:
         raise InvalidGrantOperation(
             "cannot set privileges of array types",
             hint="Set the privileges of the element type instead.",
         )
     if statement.target == "domain" and type_.kind != TypeKind.DOMAIN:
-        raise WrongObjectType(f'"{name[-1]}" is not a domain')
+        raise WrongObjectType(f'"{type_.sql_name}" is not a domain')
     if type_.is_builtin:
         raise FeatureNotSupported("privileges on built-in types are not supported")
     owner = owner_of(ddl.catalog, "pg_type", type_.oid)
@@ -177,6 +193,12 @@ def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Ta
 def _on_relation(
     ddl: Ddl, statement: ast.Grant, relation: Relation
 ) -> Iterator[tuple[_Target, str]]:
+    if statement.target == "sequence" and relation.kind != RelKind.SEQUENCE:
+        raise WrongObjectType(f'"{relation.name}" is not a sequence')
+    if relation.kind == RelKind.COMPOSITE_TYPE:
+        raise WrongObjectType(f'"{relation.name}" is a composite type')
+    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+        raise WrongObjectType(f'"{relation.name}" is an index')
     kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
     word = RELATION_WORDS[relation.kind]
     if kind == "sequence" and statement.target == "table":
@@ -372,11 +394,14 @@ def changed_acl(
     Raises:
         DependentObjectsStillExist: a grantee has granted a revoked privilege to other roles, and
             CASCADE was not given.
-        InvalidGrantOperation: the grantor would have its grant options from the grantee.
+        InvalidGrantOperation: PUBLIC would get the grant option, or the grantor would have its
+            grant options from the grantee.
     """
     revoke = _Revoke(owner, is_cascade=statement.behavior == "cascade")
     for grantee in grantees:
         if statement.is_grant:
+            if statement.with_option and grantee == PUBLIC:
+                raise InvalidGrantOperation("grant options can only be granted to roles")
             if statement.with_option:
                 _check_circularity(acl, owner, grantee, grantor, letters)
             acl = granted(acl, grantee, grantor, letters, with_option=statement.with_option)

@@ -193,9 +193,9 @@ class RoleBuilder:
     def target_schemas(self, names: Names) -> _Target:
         return _Target("schema", _each(names))
 
-    def target_functions(self, *functions: Any) -> _Target:
+    def target_functions(self, word: Token, *functions: Any) -> _Target:
         names = tuple(_names(function.name) for function in functions)
-        return _Target("function", names, tuple(function.arguments for function in functions))
+        return _Target(str(word), names, tuple(function.arguments for function in functions))
 
     def target_types(self, word: Token, names: tuple[Names, ...]) -> _Target:
         return _Target(str(word), tuple(map(_names, names)))
@@ -206,8 +206,8 @@ class RoleBuilder:
     def target_all_sequences(self, names: Names) -> _Target:
         return _Target("all sequences", _each(names))
 
-    def target_all_functions(self, names: Names) -> _Target:
-        return _Target("all functions", _each(names))
+    def target_all_functions(self, word: Token, names: Names) -> _Target:
+        return _Target(f"all {word}", _each(names))
 
     # -- default privileges, settings, owned objects
 

@@ -335,8 +335,9 @@ class Grant(Node):
     is_grant: bool
     privileges: tuple[Privilege, ...]
     target: Literal[
-        "table", "sequence", "database", "schema", "function", "type", "domain",
-        "all tables", "all sequences", "all functions",
+        "table", "sequence", "database", "schema", "type", "domain",
+        "function", "routine", "procedure",
+        "all tables", "all sequences", "all functions", "all routines", "all procedures",
     ]  # fmt: skip
     names: tuple[tuple[str, ...], ...]
     grantees: tuple[str, ...]
