@@ -135,6 +135,9 @@ def format_type(type_: Type, typmod: int | None = -1) -> str:
     Args:
         typmod: the modifier; None prints only the name of the type, like format_type(oid, NULL):
             `character`.
+
+    Raises:
+        InternalError: an interval cannot have the modifier.
     """
     if typmod is None:
         return type_.sql_name
@@ -152,6 +155,8 @@ def _with_modifier(name: str, sql_name: str, typmod: int) -> str:
         return f"{sql_name}({precision},{scale})"
     if name == "interval":
         fields, precision = range_and_precision(typmod)
+        if fields not in RANGE_NAMES:
+            raise InternalError(f"invalid INTERVAL typmod: 0x{typmod:x}")
         shown = "" if precision == FULL_PRECISION else f"({precision})"
         return sql_name + RANGE_NAMES[fields] + shown
     if name in _LENGTHS:
