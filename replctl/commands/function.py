@@ -84,6 +84,8 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     options = {option.name: option.value or "" for option in statement.options}
     language = _language(options)
     arguments = _arguments(ddl, statement.parameters)
+    if statement.table_columns:
+        raise FeatureNotSupported("RETURNS TABLE is not supported")
     if statement.returns is None:
         raise InvalidFunctionDefinition("function result type must be specified")
     result = _usable_type(ddl, statement.returns)
