@@ -50,6 +50,7 @@ from replctl.commands.object_owner import check_given, give_object
 from replctl.commands.policy import rename_policy
 from replctl.commands.role import rename_role, role_oid
 from replctl.commands.subscription_permission import (
+    check_password_option,
     check_subscription_owner,
 )
 from replctl.commands.type import check_type_owner
@@ -158,6 +159,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             subscription = subscription_of_name(ddl, statement.name[-1])
             check_subscription_owner(ddl.privileges, subscription)
             ddl.privileges.check_database(ddl.session.database_name, Privilege.CREATE)
+            check_password_option(ddl.privileges, subscription)
             if find_subscription(ddl.catalog, new) is not None:
                 raise DuplicateObject(f'subscription "{new}" already exists')
             update_subscription(ddl.catalog, replace(subscription, name=new))

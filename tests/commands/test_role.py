@@ -72,6 +72,22 @@ def test_subscription_needs_role_password_and_database(session: Session) -> None
     assert run(user, "select subname from pg_subscription") == [["s"]]
 
 
+def test_owner_without_password_renames_no_subscription(session: Session) -> None:
+    run(session, "create role b login; grant pg_create_subscription to b")
+    run(session, "grant create on database postgres to b")
+    run(
+        session,
+        "create subscription s connection 'dbname=x' publication p"
+        " with (connect = false, password_required = false)",
+    )
+    run(session, "alter subscription s owner to b")
+    with pytest.raises(InsufficientPrivilege, match="password_required=false is superuser-only"):
+        run(connect(session, "b"), "alter subscription s rename to t")
+    run(session, "revoke create on database postgres from b")
+    with pytest.raises(InsufficientPrivilege, match="permission denied for database postgres"):
+        run(connect(session, "b"), "alter subscription s rename to t")
+
+
 def test_role_in_a_block_goes_with_it(session: Session) -> None:
     run(session, "create role b")
     run(session, "begin")
