@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_description import get_comment, set_comment
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.relation_kind import DependencyType, Generated, Identity, RelKind
 from replctl.commands.column_definition import ColumnDraft
@@ -24,14 +25,23 @@ from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
 
 _OPTIONS = frozenset(
-    ("compression", "constraints", "defaults", "generated", "identity", "indexes", "storage")
+    (
+        "comments",
+        "compression",
+        "constraints",
+        "defaults",
+        "generated",
+        "identity",
+        "indexes",
+        "storage",
+    )
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
     """A table whose columns are copied, and `options`, which name the parts to copy with them:
-    constraints, defaults, generated, identity, indexes, storage, compression.
+    constraints, defaults, generated, identity, indexes, storage, compression, comments.
     """
 
     source: Relation
@@ -117,7 +127,7 @@ def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Col
 
 
 def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
-    """Copy the requested constraints and indexes to a new table."""
+    """Copy the requested constraints, indexes and comments to a new table."""
     for like in likes:
         if "constraints" in like.options:
             for check in like.source.checks():
@@ -127,11 +137,35 @@ def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
                 add_check(ddl, relation, copied, merges=True)
         if "indexes" in like.options:
             for index in sorted(like.source.indexes, key=lambda index: index.oid):
-                _copy_index(ddl, ddl.relation(oid), like.source, index.oid)
+                new_oid = _copy_index(ddl, ddl.relation(oid), like.source, index.oid)
+                if "comments" in like.options:
+                    _copy_comment(ddl, "pg_class", index.oid, new_oid)
+        if "comments" in like.options:
+            _copy_comments(ddl, like, ddl.relation(oid))
 
 
-def _copy_index(ddl: Ddl, relation: Relation, source: Relation, index_oid: int) -> None:
+def _copy_comments(ddl: Ddl, like: Like, relation: Relation) -> None:
+    """Copy the comments on columns, and on CHECKs if they are copied."""
+    for column in like.source.columns:
+        text = get_comment(ddl.catalog, "pg_class", like.source.oid, column.attnum)
+        copy = relation.column(column.name)
+        if text is not None and copy is not None:
+            set_comment(ddl.catalog, "pg_class", relation.oid, text, number=copy.attnum)
+    if "constraints" in like.options:
+        copies = {check.name: check.oid for check in relation.checks()}
+        for check in like.source.checks():
+            _copy_comment(ddl, "pg_constraint", check.oid, copies[check.name])
+
+
+def _copy_comment(ddl: Ddl, class_name: str, source_oid: int, oid: int) -> None:
+    text = get_comment(ddl.catalog, class_name, source_oid)
+    if text is not None:
+        set_comment(ddl.catalog, class_name, oid, text)
+
+
+def _copy_index(ddl: Ddl, relation: Relation, source: Relation, index_oid: int) -> int:
+    """Create an index as the source has it, and return its OID."""
     index = next(index for index in source.indexes if index.oid == index_oid)
     constraint = constraint_of(source, index)
     kind = None if constraint is None else constraint.kind
-    define_index(ddl, relation, draft_like(source, index, relation, kind))
+    return define_index(ddl, relation, draft_like(source, index, relation, kind)).oid
