@@ -29,6 +29,7 @@ from replctl.errors import (
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
     PostgresError,
+    SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
@@ -65,6 +66,8 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
     other = _referenced(ddl, relation, raw.references)
     columns = [_column(relation, column) for column in raw.columns]
     ref_columns = _referenced_columns(other, raw.ref_columns)
+    if any(column.generated for column in columns):
+        _check_actions(raw)
     if len(columns) != len(ref_columns):
         raise InvalidForeignKey(
             "number of referencing and referenced columns for foreign key disagree"
@@ -98,6 +101,20 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         child = ddl.relation(child_oid)
         if child.is_partition:
             clone_foreign_key(ddl, relation, constraint, child)
+
+
+def _check_actions(raw: ast.Constraint) -> None:
+    """Check that no action of a foreign key would write a generated column.
+
+    Raises:
+        SqlSyntaxError: an action would.
+    """
+    writes = ("set null", "set default")
+    shown = "foreign key constraint containing generated column"
+    if raw.on_update in (*writes, "cascade"):
+        raise SqlSyntaxError(f"invalid ON UPDATE action for {shown}")
+    if raw.on_delete in writes:
+        raise SqlSyntaxError(f"invalid ON DELETE action for {shown}")
 
 
 def clone_foreign_key(
