@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from replctl.catalog.pg_control import check_connectable
 from replctl.errors import (
-    InFailedSqlTransaction,
     PostgresError,
     ReadOnlySqlTransaction,
     SqlSyntaxError,
@@ -29,6 +28,7 @@ from replctl.parser.parse import parse
 from replctl.result import Result
 from replctl.session import Session
 from replctl.statement_timeout import statement_timeout
+from replctl.transaction_block import check_not_failed
 
 if TYPE_CHECKING:
     from replctl.query.sql_function import StatementRunner
@@ -161,14 +161,11 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
         ReadOnlySqlTransaction: the transaction is read-only, or the cluster is a standby (25006).
         CannotConnectNow: a promoted standby has replaced the cluster (57P03).
     """
-    block = session.block
     control = session.cluster.control()
     check_connectable(control)
     is_end = isinstance(statement, ast.TransactionStmt) and statement.kind in _ENDS
-    if block is not None and block.has_failed and not is_end:
-        raise InFailedSqlTransaction(
-            "current transaction is aborted, commands ignored until end of transaction block"
-        )
+    if not is_end:
+        check_not_failed(session.block)
     is_analyze = isinstance(statement, ast.Vacuum) and statement.is_analyze
     is_copy_to = isinstance(statement, ast.Copy) and not statement.is_from
     if isinstance(statement, _READING) or is_analyze or is_copy_to:

@@ -7,7 +7,7 @@ from dataclasses import field
 from datetime import datetime
 
 from replctl.catalog.transaction import BlockXids
-from replctl.errors import ActiveSqlTransaction
+from replctl.errors import ActiveSqlTransaction, InFailedSqlTransaction
 from replctl.record import dataclass
 
 
@@ -75,3 +75,15 @@ def prevent_in_block(block: TransactionBlock | None, what: str) -> None:
         raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
     if block is not None:
         raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
+
+
+def check_not_failed(block: TransactionBlock | None) -> None:
+    """Check that no statement of the open block has failed.
+
+    Raises:
+        InFailedSqlTransaction: the block has failed (25P02).
+    """
+    if block is not None and block.has_failed:
+        raise InFailedSqlTransaction(
+            "current transaction is aborted, commands ignored until end of transaction block"
+        )

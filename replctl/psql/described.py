@@ -21,6 +21,7 @@ from replctl.psql.print_content import PrintOptions, Table
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
+from replctl.transaction_block import check_not_failed
 from replctl.types.builtin import SystemRelation, system_relations_by_oid
 
 if TYPE_CHECKING:
@@ -75,10 +76,12 @@ def described(settings: PsqlSettings) -> Iterator[Described]:
 
     Raises:
         PsqlError: there is no connection.
+        InFailedSqlTransaction: the open block has failed.
     """
     session = settings.session
     if session is None:
         raise PsqlError("You are currently not connected to a database.")
+    check_not_failed(session.block)
     with session.read() as catalog:
         yield Described(settings, session, catalog, session.environment(catalog))
 

@@ -135,3 +135,12 @@ def test_tables_whose_filter_changed_after_their_copy(psql: Psql) -> None:
     states = "SELECT relname, srsubstate FROM pg_subscription_rel JOIN pg_class ON oid = srrelid"
     assert psql("-X", "-d", "sub", "-At", "-c", f"{states} ORDER BY 1").stdout == "a|i\nb|r\n"
     assert psql(*describe).stdout == before
+
+
+def test_no_list_in_a_failed_block(psql: Psql) -> None:
+    refused = "ERROR:  current transaction is aborted, commands ignored until end of transaction"
+    commands = ("\\d", "\\dt", "\\dn", "\\dp", "\\dRp", "\\dRp+", "\\l", "\\d t", "\\ddp")
+    script = "CREATE TABLE t (a int);\nBEGIN;\nSELECT 1/0;\n" + "\n".join(commands)
+    outcome = psql("-XqAt", script=script + "\nROLLBACK;\n\\dt\n")
+    assert outcome.stderr.count(refused) == len(commands)
+    assert outcome.stdout == "public|t|table|postgres\n"
