@@ -122,7 +122,8 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             if relation is not None:
                 if kind in ("table", "index"):
                     check_not_composite(relation)
-                check_kind(relation, kind)
+                if kind != "index":  # ALTER INDEX also renames a table
+                    check_kind(relation, kind)
                 _check_renamed(ddl, relation)
                 rename_relation(ddl, relation, new)
         case "column":

@@ -13,7 +13,7 @@ from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.relation_kind import DependencyType, RelKind
+from replctl.catalog.relation_kind import DependencyType, RelKind, RelPersistence
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import describe, drop_objects, indexed_relation
 from replctl.commands.find_object import find_function, find_operator
@@ -62,7 +62,21 @@ def drop(session: Session, statement: ast.Drop) -> str:
         return drop_publications(session, statement)
     if statement.concurrently:
         prevent_in_block(session.block, "DROP INDEX CONCURRENTLY")
+        _check_concurrently(statement)
     return carry_out(session, lambda ddl: _drop(ddl, statement))
+
+
+def _check_concurrently(statement: ast.Drop) -> None:
+    """Check that DROP INDEX CONCURRENTLY drops one index only.
+
+    Raises:
+        FeatureNotSupported: it names several indexes, or has CASCADE.
+    """
+    refused = "DROP INDEX CONCURRENTLY does not support"
+    if len(statement.names) > 1:
+        raise FeatureNotSupported(f"{refused} dropping multiple objects")
+    if statement.behavior == "cascade":
+        raise FeatureNotSupported(f"{refused} CASCADE")
 
 
 def _drop(ddl: Ddl, statement: ast.Drop) -> str:
@@ -72,8 +86,20 @@ def _drop(ddl: Ddl, statement: ast.Drop) -> str:
         if found is not None and found not in objects:
             _check_owner(ddl, found, statement.object_type, statement.names[number][-1])
             objects.append(found)
+    if statement.concurrently:
+        _check_not_partitioned(ddl, objects)
     drop_objects(ddl, objects, statement.behavior)
     return f"DROP {statement.object_type.upper()}"
+
+
+def _check_not_partitioned(ddl: Ddl, indexes: Sequence[Object]) -> None:
+    for index in indexes:
+        relation = ddl.relation(index.oid)
+        is_partitioned = relation.kind == RelKind.PARTITIONED_INDEX
+        if is_partitioned and relation.persistence != RelPersistence.TEMPORARY:
+            raise FeatureNotSupported(
+                f'cannot drop partitioned index "{relation.name}" concurrently'
+            )
 
 
 _CLASSES = {
@@ -288,10 +314,19 @@ def _function(
     except UndefinedFunction as error:
         listed = "" if arguments is None else ",".join(".".join(a.names) for a in arguments)
         raise _Missing(error, f"{kind} {'.'.join(name)}({listed})") from None
+    except (UndefinedObject, InvalidSchemaName) as error:
+        raise _missing_type(error) from None
     if function.oid < FIRST_USER_OID:
         listed = ",".join(ddl.environment.format_type(item) for item in function.argument_types)
         raise _required_by_system(f"function {function.name}({listed})")
     return Object("function", function.oid)
+
+
+def _missing_type(error: PostgresError) -> _Missing:
+    """Return the missing type of an argument, or its missing schema
+    (type_in_list_does_not_exist_skipping).
+    """
+    return _Missing(error, error.message.removesuffix(" does not exist"))
 
 
 def _collation(ddl: Ddl, name: tuple[str, ...]) -> Object:
@@ -312,6 +347,8 @@ def _operator(ddl: Ddl, name: tuple[str, ...], operands: Sequence[ast.TypeName |
         operator = find_operator(ddl, name, operands)
     except UndefinedFunction as error:
         raise _Missing(error, f"operator {'.'.join(name)}") from None
+    except (UndefinedObject, InvalidSchemaName) as error:
+        raise _missing_type(error) from None
     if operator.oid < FIRST_USER_OID:
         types = (operator.left, operator.right)
         shown = ",".join(ddl.environment.format_type(t) if t else "NONE" for t in types)

@@ -126,6 +126,10 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
             detail=f"This operation is not supported for {found.kind.plural}.",
         )
     ddl.privileges.check_relation_owner(found)
+    if statement.concurrently and found.is_partitioned:
+        raise FeatureNotSupported(
+            f'cannot create index on partitioned table "{found.name}" concurrently'
+        )
     check_tablespace(statement.tablespace)
     relation, tag = found, "CREATE INDEX"
     check_access_method(statement)
