@@ -39,7 +39,7 @@ QUERIES = {
     "pg_operator": """
         SELECT o.oid, o.oprname, l.typname AS oprleft, r.typname AS oprright, s.typname AS oprresult,
                p.proname AS oprcode, p.oid AS oprcode_oid, com.oprname AS oprcom, neg.oprname AS oprnegate,
-               p.provolatile, p.proisstrict
+               p.provolatile, p.proisstrict, o.oprcanmerge, o.oprcanhash
           FROM pg_operator o
           LEFT JOIN pg_type l ON l.oid = o.oprleft
           JOIN pg_type r ON r.oid = o.oprright

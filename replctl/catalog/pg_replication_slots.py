@@ -191,7 +191,7 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
     if slot.is_logical:
         connection.execute(
             insert(state_schema.pg_stat_replication_slots).values(
-                slot_name=slot.name, total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000
+                slot_name=slot.name, total_txns=0, total_bytes=0
             )
         )
 

@@ -312,7 +312,7 @@ pg_stat_replication_slots = Table(
     Column("slot_name", Text, primary_key=True),
     integer("total_txns"),
     integer("total_bytes"),
-    integer("stats_reset"),  # microseconds since 1970
+    integer("stats_reset", nullable=True),  # microseconds since 1970
 )
 
 pg_replication_origin = Table(

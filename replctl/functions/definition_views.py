@@ -88,12 +88,18 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
+    not_null = {
+        (int(row["oid"]), row["attname"])
+        for row in builtin.builtin_rows("pg_system_relation")
+        if row["attnotnull"] == "t"
+    }
     for relation in builtin.system_relations_by_oid().values():
         for attnum, (name, kind) in enumerate(relation.columns, start=1):
             type_ = builtin.types().get(kind)  # arrays of catalogs' row types do not exist
             yield {
                 "attrelid": relation.oid, "attname": name, "attnum": attnum,
                 "atttypid": 0 if type_ is None else type_.oid, "atttypmod": -1,
+                "attnotnull": int((relation.oid, name) in not_null),
                 **_stored_form(type_, TypeStorage.EXTENDED),
             }  # fmt: skip
         if relation.kind == RelKind.TABLE:
@@ -187,13 +193,15 @@ def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_type(context: FunctionContext) -> Iterator[Row]:
     types = builtin.types()
+    elements = {row["typname"]: row["typelem"] for row in builtin.builtin_rows("pg_type")}
     for type_ in types.values():
+        element = elements[type_.name]  # also of point and name, which are not arrays
         yield {
             "oid": type_.oid, "typname": type_.name, "typnamespace": 11, "typowner": 10,
             "typlen": type_.length, "typbyval": int(type_.is_by_value), "typtype": type_.kind,
             "typcategory": type_.category, "typispreferred": int(type_.is_preferred),
             "typdelim": type_.delimiter, "typalign": type_.align, "typstorage": type_.storage,
-            "typelem": types[type_.element].oid if type_.element else 0,
+            "typelem": types[element].oid if element else 0,
             "typarray": types[type_.array].oid if type_.array else 0,
             "typcollation": builtin.collations()[type_.collation] if type_.collation else 0,
         }  # fmt: skip
@@ -224,14 +232,23 @@ def _pg_proc(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_operator(context: FunctionContext) -> Iterator[Row]:
     types = builtin.types()
+    oids = {
+        (operator.name, operator.left, operator.right): operator.oid
+        for group in builtin.operators().values()
+        for operator in group
+    }
     for group in builtin.operators().values():
         for operator in group:
+            left, right = operator.left, operator.right
             yield {
                 "oid": operator.oid, "oprname": operator.name, "oprnamespace": 11, "oprowner": 10,
-                "oprkind": "b" if operator.left else "l",
-                "oprleft": types[operator.left].oid if operator.left else 0,
-                "oprright": types[operator.right].oid, "oprresult": types[operator.result].oid,
+                "oprkind": "b" if left else "l",
+                "oprleft": types[left].oid if left else 0,
+                "oprright": types[right].oid, "oprresult": types[operator.result].oid,
                 "oprcode": operator.function_oid,
+                "oprcom": oids[operator.commutator, right, left] if operator.commutator else 0,
+                "oprnegate": oids[operator.negator, left, right] if operator.negator else 0,
+                "oprcanmerge": int(operator.can_merge), "oprcanhash": int(operator.can_hash),
             }  # fmt: skip
     for row in stored_rows(context, "pg_operator"):
         yield {**row, "oprkind": "b" if row["oprleft"] else "l"}

@@ -22,7 +22,7 @@ from replctl.errors import (
 )
 from replctl.expr import object_identifier
 from replctl.types import builtin
-from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.builtin import FIRST_USER_OID, SystemRelation
 from replctl.types.text_form import BLANKS
 
 if TYPE_CHECKING:
@@ -163,10 +163,10 @@ def _on_sequence(
     privilege: Privilege,
     as_option: bool,
 ) -> bool | None:
-    relation = get_relation(context.catalog, oid)
+    relation = builtin.system_relations_by_oid().get(oid) or get_relation(context.catalog, oid)
     if relation is None:
         return None
-    if relation.kind != RelKind.SEQUENCE:
+    if isinstance(relation, SystemRelation) or relation.kind != RelKind.SEQUENCE:
         raise WrongObjectType(f'"{relation.name}" is not a sequence')
     return privileges.has_on_relation(relation, privilege, as_option=as_option)
 

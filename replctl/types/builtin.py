@@ -83,6 +83,8 @@ class Operator:
     volatility: Volatility
     is_strict: bool
     schema: str = "pg_catalog"
+    can_merge: bool = False
+    can_hash: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,6 +414,8 @@ def _operator(row: dict[str, str]) -> Operator:
         negator=row["oprnegate"] or None,
         volatility=Volatility(row["provolatile"]),
         is_strict=row["proisstrict"] == "t",
+        can_merge=row["oprcanmerge"] == "t",
+        can_hash=row["oprcanhash"] == "t",
     )
 
 

@@ -1,0 +1,11 @@
+create subscription rss_a connection 'dbname=x' publication p with (connect = false, slot_name = none);
+select stats_reset is null from pg_stat_subscription_stats where subname = 'rss_a';
+select pg_stat_reset_subscription_stats(oid) from pg_subscription where subname = 'rss_a';
+select stats_reset is null from pg_stat_subscription_stats where subname = 'rss_a';
+drop subscription rss_a;
+select slot_name from pg_create_logical_replication_slot('rss_s', 'pgoutput');
+select stats_reset is null, total_txns from pg_stat_replication_slots;
+select stats_reset is null from pg_stat_get_replication_slot('rss_s');
+select pg_stat_reset_replication_slot('rss_s');
+select stats_reset is null from pg_stat_replication_slots;
+select pg_drop_replication_slot('rss_s');
