@@ -18,18 +18,12 @@ class PolicyBuilder:
         self,
         name: Token,
         relation: ast.RangeVar,
-        kind: Token | None,
+        kind: str | None,
         command: Token | None,
         roles: Names | None,
         using: ast.RawExpr | None,
         check: ast.RawExpr | None,
     ) -> ast.CreatePolicy:
-        if kind is not None and kind not in ("permissive", "restrictive"):
-            raise SqlSyntaxError(
-                f'unrecognized row security option "{kind}"',
-                hint="Only PERMISSIVE or RESTRICTIVE policies are supported currently.",
-                position=start_of(kind),
-            )
         return ast.CreatePolicy(
             str(name),
             relation,
@@ -40,6 +34,15 @@ class PolicyBuilder:
             check,
             pos=start_of(name),
         )
+
+    def policy_kind(self, kind: Token) -> str:
+        if kind not in ("permissive", "restrictive"):
+            raise SqlSyntaxError(
+                f'unrecognized row security option "{kind}"',
+                hint="Only PERMISSIVE or RESTRICTIVE policies are supported currently.",
+                position=start_of(kind),
+            )
+        return str(kind)
 
     def alter_policy(
         self,

@@ -62,6 +62,8 @@ _FIXED = {
     ".": "DOT",
     ":": "COLON",
 }
+#: The types of an unreserved word that is a name.  The second cannot be a label without AS.
+_NAMES = ("IDENT", "UNBARE_WORD")
 #: Words that become a different token if certain words follow (base_yylex in parser.c).
 _FOLLOWERS = {
     "format": ("FORMAT_LA", {"json"}),
@@ -211,7 +213,8 @@ class PostgresLexer(Lexer):
         for kind in possible:
             if any(can_follow(parser_state, (kind, next_kind)) for next_kind in following):
                 return kind
-        for kind in possible:
+        # By default, bison reduces an unreserved word to a name.
+        for kind in sorted(possible, key=lambda kind: kind not in _NAMES):
             if can_follow(parser_state, (kind,)):
                 return kind
         return possible[0]
@@ -237,7 +240,7 @@ def _token_types(
     label = ("BARE_WORD",) if is_bare_label else ()
     match category:
         case KeywordCategory.UNRESERVED:
-            names: tuple[str, ...] = ("IDENT",) if is_bare_label else ("UNBARE_WORD",)
+            names = _NAMES[:1] if is_bare_label else _NAMES[1:]
             return keyword + names if in_grammar else names
         case KeywordCategory.COL_NAME:
             return (*keyword, "COL_NAME_WORD", *label)

@@ -1,0 +1,17 @@
+create table t (a int);
+create publication p for tables schema s;
+create publication p for tables;
+create publication p for tables t;
+create publication p for table t, tables schema s;
+create publication p for tables in schema s, tables schema x;
+create publication p for tables, t;
+alter publication p add tables drop schema s;
+alter publication p add tables schema s;
+alter publication p set tables;
+create publication p for t;
+create publication p for in schema s;
+create policy p on t as foo using (for > 0);
+create policy p on t as foo;
+create policy p on t as foo for select nope;
+create policy p on t as permissive for nope;
+create policy p on t as "Foo" to;
