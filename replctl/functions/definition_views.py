@@ -232,7 +232,7 @@ def _pg_proc(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_operator(context: FunctionContext) -> Iterator[Row]:
     types = builtin.types()
-    oids = {
+    oids: dict[tuple[str, str | None, str | None], int] = {
         (operator.name, operator.left, operator.right): operator.oid
         for group in builtin.operators().values()
         for operator in group

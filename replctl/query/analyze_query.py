@@ -406,7 +406,7 @@ class QueryAnalyzer:
             if item.schema is None and item.name in self._future_ctes:
                 raise forward_reference(error, item.name) from None
             raise
-        entry = relation_entry(self.environment, relation, varno, alias, item.pos)
+        entry = relation_entry(self.environment, relation, varno, alias)
         scope = FromScope((entry,), entry.columns, parent_of(analyzer))
         return FromTable(varno, relation, item.inherit, _alias(alias)), scope
 
@@ -487,7 +487,7 @@ class QueryAnalyzer:
             entry = RangeTableEntry(
                 item.alias.name,
                 self._new_varno(),
-                renamed(scope.columns, item.alias.columns, item.alias.name, item.alias.pos),
+                renamed(scope.columns, item.alias.columns, item.alias.name, kind="join expression"),
             )
             scope = FromScope((entry,), entry.columns, before.parent)
         return Join(kind, left, right, on, using, tuple(computed)), scope

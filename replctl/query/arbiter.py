@@ -126,7 +126,7 @@ def _conditions_of_clause(
         return set()
     alias = statement.relation.alias
     # As in the condition of an index, the table has the varno 1.
-    entry = relation_entry(analyzer.environment, relation, 1, alias, statement.relation.pos)
+    entry = relation_entry(analyzer.environment, relation, 1, alias)
     scope = FromScope((entry,), entry.columns)
     inner = analyzer.analyzer(scope, ExprContext.INDEX_PREDICATE)
     return _parts(analyzer.finished(inner.expr(clause.target_where)))

@@ -192,7 +192,7 @@ def _change(
     """Return the statement's change of one table, whose columns correspond by name."""
     member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
-    entry = relation_entry(analyzer.environment, member, TARGET, alias, statement.relation.pos)
+    entry = relation_entry(analyzer.environment, member, TARGET, alias)
     scope = FromScope((entry,), entry.columns)
     inner = analyzer.analyzer(scope, ExprContext.UPDATE)
     items = statement.from_clause if isinstance(statement, ast.Update) else statement.using

@@ -129,7 +129,7 @@ def _update(
     """Return the change of DO UPDATE, in which the proposed row has the varno _EXCLUDED_VARNO."""
     relation = plan.relation
     alias = statement.relation.alias or ast.Alias(relation.name)
-    entry = relation_entry(analyzer.environment, relation, TARGET, alias, statement.relation.pos)
+    entry = relation_entry(analyzer.environment, relation, TARGET, alias)
     columns = relation_entry(analyzer.environment, relation, _EXCLUDED_VARNO, None).columns
     excluded = RangeTableEntry(EXCLUDED_NAME, _EXCLUDED_VARNO, columns)
     scope = FromScope((entry, excluded), entry.columns + excluded.columns)

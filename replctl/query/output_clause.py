@@ -20,6 +20,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.sorting import check_equality, known_type, sort_key
 from replctl.parser import ast
+from replctl.query.range_table import FromScope
 from replctl.query.tree import OrderItem, Output, Query
 
 
@@ -60,26 +61,39 @@ def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Qu
     """Add ORDER BY and LIMIT to a VALUES list or a set operation; they may only use output
     columns.
     """
-    items = []
+    items, invalid = [], None
     for raw in statement.order_by:
         index = _output_by_name_or_number(raw.expr, query.outputs, "ORDER BY", analyzer)
-        if index is None:
-            raise FeatureNotSupported(
-                "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
-                detail="Only result column names can be used, not expressions or functions.",
-                hint="Add the expression/function to every SELECT, or move the UNION into a"
-                " FROM"
-                " clause.",
-                position=raw_location(raw.expr),
-            )
-        key = sort_key(analyzer.coercion, query.outputs[index].expr, raw)
-        items.append(OrderItem(index, key))
+        if index is None:  # an error in the expression comes before the refusal
+            _check_expression(raw.expr, query.outputs, analyzer)
+            invalid = invalid or raw.expr
+        else:
+            key = sort_key(analyzer.coercion, query.outputs[index].expr, raw)
+            items.append(OrderItem(index, key))
+    if invalid is not None:
+        raise FeatureNotSupported(
+            "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+            detail="Only result column names can be used, not expressions or functions.",
+            hint="Add the expression/function to every SELECT, or move the UNION into a FROM"
+            " clause.",
+            position=raw_location(invalid),
+        )
     return replace(
         query,
         order_by=tuple(items),
         limit=limit_clause(statement.limit, analyzer, ExprContext.LIMIT),
         offset=limit_clause(statement.offset, analyzer, ExprContext.OFFSET),
     )
+
+
+def _check_expression(raw: ast.RawExpr, outputs: Sequence[Output], analyzer: Analyzer) -> None:
+    """Check an expression over output columns (transformSetOperationStmt)."""
+    assert isinstance(analyzer.scope, FromScope)
+    inner, columns = analyzer.scope, tuple((output.name, output.expr) for output in outputs)
+    analyzer.scope = replace(inner, columns=columns)
+    with analyzer.in_context(ExprContext.ORDER_BY):
+        analyzer.expr(raw)
+    analyzer.scope = inner
 
 
 def order_by_clause(

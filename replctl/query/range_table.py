@@ -256,18 +256,20 @@ def merged_column(analyzer: Analyzer, left: nodes.Expr, right: nodes.Expr, kind:
 
 
 def renamed(
-    columns: Sequence[NamedColumn], names: Sequence[str], what: str, pos: int
+    columns: Sequence[NamedColumn], names: Sequence[str], what: str, kind: str = "table"
 ) -> tuple[NamedColumn, ...]:
     """Return columns with the names of an alias. It may name only the first few columns.
+
+    Args:
+        kind: what has the columns, in the error: table or join expression.
 
     Raises:
         InvalidColumnReference: the alias has more names than there are columns.
     """
     if len(names) > len(columns):
         raise InvalidColumnReference(
-            f'table "{what}" has {len(columns)} columns available but {len(names)} columns'
-            f" specified",
-            position=pos,
+            f'{kind} "{what}" has {len(columns)} columns available but {len(names)} columns'
+            f" specified"
         )
     return tuple(
         (names[i] if i < len(names) else name, expr) for i, (name, expr) in enumerate(columns)
@@ -295,7 +297,6 @@ def relation_entry(
     relation: Relation | builtin.SystemRelation,
     varno: int,
     alias: ast.Alias | None,
-    pos: int = -1,
 ) -> RangeTableEntry:
     """Return the entry of a table in FROM."""
     columns: tuple[NamedColumn, ...]
@@ -313,7 +314,7 @@ def relation_entry(
         )
     if alias is None:
         return RangeTableEntry(relation.name, varno, columns, row_type, relation, schema)
-    columns = renamed(columns, alias.columns, alias.name, pos)
+    columns = renamed(columns, alias.columns, alias.name)
     return RangeTableEntry(alias.name, varno, columns, row_type, relation)
 
 
@@ -332,7 +333,7 @@ def scope_of_columns(
         is_visible: expressions may qualify columns with `name` if there is no alias.
     """
     if alias is not None:
-        columns = renamed(columns, alias.columns, alias.name, alias.pos)
+        columns = renamed(columns, alias.columns, alias.name)
     entry = RangeTableEntry(
         name if alias is None else alias.name,
         varno,

@@ -39,9 +39,7 @@ def returning_of(
 ) -> tuple[Output, ...]:
     """Return the columns of the RETURNING list of a statement that changes a relation."""
     alias = statement.relation.alias or ast.Alias(relation.name)
-    entry = relation_entry(
-        analyzer.environment, relation, POLICY_VARNO, alias, statement.relation.pos
-    )
+    entry = relation_entry(analyzer.environment, relation, POLICY_VARNO, alias)
     clause = statement.on_conflict if isinstance(statement, ast.Insert) else None
     hidden = () if clause is None or clause.action == "nothing" else (EXCLUDED_NAME,)
     scope = FromScope((entry,), entry.columns, hidden=hidden)

@@ -1,0 +1,13 @@
+create table t (a int);
+select * from (select 1, 2) as x(a, b, c), lower('x') as t(a, b);
+select * from lower('x') as t(a, b);
+select * from (select 1, 2) as x(a, b, c);
+select * from (values (1)) as x(a, b, c);
+select * from generate_series(1, 2) as x(a, b, c);
+select * from t as x(a, b, c);
+select * from t join t t2 using (a) as j(b, c);
+select * from (t join t t2 using (a)) as j(b, c);
+with w(a, b) as (select 1) select * from w;
+with w as (select 1) select * from w as x(a, b);
+create view vv(a, b) as select 1;
+select * from unnest(array[1]) with ordinality as x(a, b, c);
