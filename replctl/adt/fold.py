@@ -105,7 +105,7 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
         case nodes.CoerceViaIO(arg=arg):
             if _is_null(arg):
                 return _null(expr)
-            is_immutable = _has_immutable_output(arg.type) and _has_immutable_input(expr.type)
+            is_immutable = has_immutable_output(arg.type) and has_immutable_input(expr.type)
             return _value(expr, (arg,)) if is_immutable else expr
         case nodes.ArrayCoerceExpr(arg=arg):
             return _value(expr, (arg,)) if _is_immutable_element(expr.element) else expr
@@ -341,17 +341,19 @@ def _is_immutable_element(element: nodes.Expr) -> bool:
     return all(
         _is_immutable(builtin.function_by_oid().get(node.function_oid))
         if isinstance(node, nodes.FuncExpr)
-        else _has_immutable_output(node.arg.type) and _has_immutable_input(node.type)
+        else has_immutable_output(node.arg.type) and has_immutable_input(node.type)
         if isinstance(node, nodes.CoerceViaIO)
         else True
         for node in nodes.walk(element)
     )
 
 
-def _has_immutable_input(type_: str) -> bool:
+def has_immutable_input(type_: str) -> bool:
+    """Return whether the input function of a type is immutable."""
     known = builtin.types().get(type_)
     return known is not None and not known.is_array and type_ not in _STABLE_INPUT
 
 
-def _has_immutable_output(type_: str) -> bool:
-    return _has_immutable_input(type_) or type_ in _IMMUTABLE_OUTPUT
+def has_immutable_output(type_: str) -> bool:
+    """Return whether the output function of a type is immutable."""
+    return has_immutable_input(type_) or type_ in _IMMUTABLE_OUTPUT

@@ -20,6 +20,7 @@ from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
 from replctl.parser import ast
 from replctl.types.function_kind import Volatility
+from replctl.types.type_kind import TypeKind
 
 
 def relation_scope(relation: Relation) -> RelationScope:
@@ -130,8 +131,15 @@ def columns_used(expr: nodes.Expr) -> set[int]:
 
 
 def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Return whether an expression has a part that is not immutable (contain_mutable_functions)."""
-    return any(_volatility(environment, node) != Volatility.IMMUTABLE for node in nodes.walk(expr))
+    """Return whether an expression has a part that is not immutable, after constants are computed
+    and `a || 'x'` has become `a::text || 'x'` (contain_mutable_functions_after_planning).
+    """
+    from replctl.adt.fold import simplified  # few statements need it
+
+    planned = simplified(expr)
+    return any(
+        _volatility(environment, node) != Volatility.IMMUTABLE for node in nodes.walk(planned)
+    )
 
 
 def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
@@ -153,17 +161,20 @@ def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> Volatility
             | nodes.ScalarArrayOpExpr(operator_oid=oid)
         ):
             return environment.operator(oid).volatility
-        case nodes.CoerceViaIO() if _is_mutable_conversion(node):
+        case nodes.CoerceViaIO() if _is_mutable_conversion(environment, node):
             return Volatility.STABLE
     return Volatility.IMMUTABLE
 
 
-def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:
-    """Return whether a conversion through text may depend on settings, because one of its types is
-    for dates, times or money.
+def _is_mutable_conversion(environment: CatalogEnvironment, node: nodes.CoerceViaIO) -> bool:
+    """Return whether a conversion through text may depend on settings or catalogs, such as that of
+    a date, an array or an enum.
     """
-    mutable = {"date", "timestamp", "timestamptz", "time", "timetz", "interval", "money"}
-    return bool(mutable & {node.type, node.arg.type})
+    from replctl.adt.fold import has_immutable_input, has_immutable_output
+
+    type_ = environment.type(node.arg.type)
+    source = environment.domain_base(type_)[0] if type_.kind == TypeKind.DOMAIN else type_.name
+    return not (has_immutable_output(source) and has_immutable_input(node.type))
 
 
 def _check_generated(environment: CatalogEnvironment, relation: Relation, expr: nodes.Expr) -> None:
