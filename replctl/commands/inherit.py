@@ -229,6 +229,10 @@ def _merged_with_own(
         is_local=True,
         not_null=inherited.column.not_null or own.column.not_null,
     )
+    if inherited.column.generated and own.column.identity:
+        raise InvalidColumnDefinition(
+            f'column "{name}" inherits from generated column but specifies identity'
+        )
     if own.default is not None:
         _check_default(inherited.column, own.column)
         column = replace(column, default=None)

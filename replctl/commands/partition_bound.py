@@ -93,12 +93,13 @@ def _range_end(
     ddl: Ddl, columns: Sequence[Column], raws: Sequence[ast.RawExpr]
 ) -> tuple[RangeDatum, ...]:
     data: list[RangeDatum] = []
-    for column, raw in zip(columns, raws, strict=True):
+    keys = iter(columns)  # as PostgreSQL, move to the next column after a value only
+    for raw in raws:
         infinity = _infinity(raw)
         if infinity is not None:
             data.append((infinity, None))  # type: ignore[arg-type]
             continue
-        value = _value(ddl, column, raw)
+        value = _value(ddl, next(keys), raw)
         if value is None:
             raise InvalidObjectDefinition("cannot specify NULL in range bound")
         data.append(("value", value))

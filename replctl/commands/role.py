@@ -368,12 +368,14 @@ def grant_role(session: Session, statement: ast.GrantRole) -> str:
 def _grant_role(ddl: Ddl, statement: ast.GrantRole) -> str:
     options = dict(statement.options)
     verb = "grant" if statement.is_grant else "revoke"
+    if statement.granted_by is not None:
+        named_role(ddl, statement.granted_by)
+    members = [named_role(ddl, name) for name in statement.members]
     for granted in statement.granted:
         role = _found(ddl.catalog, granted)
         _check_may_grant(ddl, role, verb)
         grantor = _grantor(ddl, role, statement.granted_by, verb)
-        for name in statement.members:
-            member = named_role(ddl, name)
+        for member in members:
             if statement.is_grant:
                 add_member(ddl, role, member, options, grantor)
             else:

@@ -36,7 +36,7 @@ from replctl.errors import (
     SqlSyntaxError,
     WrongObjectType,
 )
-from replctl.expr.type_names import split_name
+from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
@@ -108,6 +108,7 @@ def sequence_of_column(
             raise DuplicateTable(f'relation "{name}" already exists')
     options = [option for option in draft.options if option.name != "sequence_name"]
     is_identity = draft.ownership == DependencyType.INTERNAL
+    _check_type(ddl, options)
     sequence, state = with_options(Sequence(0, draft.type), None, options, is_identity=is_identity)
     sequence = replace(
         sequence,
@@ -130,6 +131,7 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
             raise DuplicateTable(message)
         ddl.notice(f"{message}, skipping", sqlstate=DuplicateTable.sqlstate)
         return "CREATE SEQUENCE"
+    _check_type(ddl, statement.options)
     sequence, state = with_options(Sequence(0), None, statement.options)
     owner = _owner_option(statement.options)
     if owner is not None:
@@ -213,6 +215,17 @@ def _options_by_name(options: Items[ast.DefElem]) -> dict[str, ast.DefElem]:
             raise SqlSyntaxError("invalid sequence option SEQUENCE NAME", position=option.pos)
         given[option.name] = option
     return given
+
+
+def _check_type(ddl: Ddl, options: Items[ast.DefElem]) -> None:
+    """Check that the type of AS exists.
+
+    Raises:
+        UndefinedObject, InvalidSchemaName: the type, or its schema, does not exist.
+    """
+    for option in _options_by_name(options).values():
+        if option.type_name is not None:
+            type_of(ddl.environment, option.type_name)
 
 
 def with_options(
@@ -329,6 +342,7 @@ def change_sequence(
         PostgresError: an option is wrong.
     """
     state = sequence_state(ddl.catalog, sequence.relid)
+    _check_type(ddl, options)
     changed, last = with_options(sequence, state, options, is_identity=is_identity)
     if any(option.name != "owned_by" for option in options):
         return rewrite_sequence(ddl.catalog, changed, last)

@@ -26,7 +26,8 @@ class SequenceBuilder:
         return ast.CreateSequence(relation, options, bool(if_not_exists), pos=relation.pos)
 
     def sequence_type(self, word: Token, type_name: ast.TypeName) -> ast.DefElem:
-        return ast.DefElem("as", ".".join(type_name.names), is_name=True, pos=start_of(word))
+        shown = ".".join(type_name.names)
+        return ast.DefElem("as", shown, is_name=True, type_name=type_name, pos=start_of(word))
 
     def sequence_cycle(self, word: Token) -> ast.DefElem:
         return ast.DefElem("cycle", "true", pos=start_of(word))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from replctl.parser.ast.expression import RangeVar, RawExpr
+from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
 from replctl.parser.ast.syntax_node import Node
 from replctl.record import dataclass
 
@@ -18,7 +18,7 @@ class DefElem(Node):
 
     A value that is written as a name or keyword (publish = insert, slot_name = NONE) is a text with
     `is_name`.  A number or string literal is its text; `is_integer` marks integers.  `names` are
-    the parts of a name that may be qualified.
+    the parts of a name that may be qualified.  `type_name` is a type.
     """
 
     name: str
@@ -26,6 +26,7 @@ class DefElem(Node):
     is_name: bool = False
     is_integer: bool = False
     names: tuple[str, ...] = ()
+    type_name: TypeName | None = None
 
 
 # ---------------------------------------------------------------------------------------------
