@@ -166,11 +166,17 @@ def _check_alteration(ddl: Ddl, role: Role, options: dict[str, ast.RoleOption]) 
             else "Only roles with the SUPERUSER attribute may change the SUPERUSER attribute.",
         )
     may_alter = privileges.role.may_create_roles and is_admin(ddl, role.oid)
-    if not may_alter and not (role.oid == privileges.role_oid and set(options) <= {"password"}):
+    if not may_alter and set(options) - {"password"}:
         raise InsufficientPrivilege(
             "permission denied to alter role",
             detail="Only roles with the CREATEROLE attribute and the ADMIN option on role"
             f' "{role.name}" may alter this role.',
+        )
+    if not may_alter and options and role.oid != privileges.role_oid:
+        raise InsufficientPrivilege(
+            "permission denied to alter role",
+            detail="To change another role's password, the current user must have the CREATEROLE"
+            " attribute and the ADMIN option on the role.",
         )
     for word in _GUARDED[1:]:
         has_it = getattr(privileges.role, _ATTRIBUTES[word.lower()])
@@ -314,6 +320,8 @@ def _with_options(ddl: Ddl, role: Role, options: dict[str, ast.RoleOption]) -> R
         role = replace(role, valid_until=until)
     if "password" in options:
         password = options["password"].value
+        if password == "":
+            ddl.notice("empty string is not a valid password, clearing password")
         iterations = int(ddl.session.setting("scram_iterations"))
         verifier = scram_verifier(password, iterations) if password else None
         role = replace(role, password=verifier)
