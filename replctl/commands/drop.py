@@ -25,6 +25,7 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidSchemaName,
     PostgresError,
+    SqlSyntaxError,
     UndefinedFunction,
     UndefinedObject,
     UndefinedTable,
@@ -345,7 +346,7 @@ def _operator(ddl: Ddl, name: tuple[str, ...], operands: Sequence[ast.TypeName |
     _split(ddl, name)
     try:
         operator = find_operator(ddl, name, operands)
-    except UndefinedFunction as error:
+    except (UndefinedFunction, SqlSyntaxError) as error:  # or a postfix operator
         raise _Missing(error, f"operator {'.'.join(name)}") from None
     except (UndefinedObject, InvalidSchemaName) as error:
         raise _missing_type(error) from None

@@ -17,6 +17,7 @@ from replctl.errors import (
     AmbiguousFunction,
     FeatureNotSupported,
     InvalidCatalogName,
+    SqlSyntaxError,
     UndefinedFunction,
     UndefinedObject,
     WrongObjectType,
@@ -193,12 +194,15 @@ def find_operator(
 
     Raises:
         UndefinedFunction: there is no such operator.
+        SqlSyntaxError: the operator would be a postfix operator.
     """
     schema_name, last = split_name(ddl.environment, name)
     left, right = (_type_name(ddl, argument) for argument in arguments)
     for _place, operator in ddl.environment.operators(schema_name, last):
         if (operator.left, operator.right) == (left, right):
             return operator
+    if right is None:
+        raise SqlSyntaxError("postfix operators are not supported")
     words = [ddl.environment.format_type(left)] if left else []
     words += [".".join(name), ddl.environment.format_type(right or "")]
     raise UndefinedFunction(f"operator does not exist: {' '.join(words)}")

@@ -5,7 +5,7 @@ OWNER TO and SET SCHEMA.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Never, TypeAlias, cast
 
 from lark import Token
 
@@ -19,6 +19,8 @@ from replctl.parser.build_parts import (
     role_name,
     start_of,
 )
+
+_OperatorTypes: TypeAlias = tuple[ast.TypeName | None, ...]  # None stands for NONE
 
 
 class _DroppedFunction(NamedTuple):
@@ -43,16 +45,21 @@ class ObjectBuilder:
         return " ".join(words)
 
     def operator_with_argtypes(
-        self, name: Names, left: ast.TypeName | Token, right: ast.TypeName | Token | None
-    ) -> tuple[Names, tuple[ast.TypeName | None, ...]]:
-        if right is None:
-            raise SqlSyntaxError(
-                "missing argument",
-                hint="Use NONE to denote the missing argument of a unary operator.",
-                position=left.pos if isinstance(left, ast.TypeName) else start_of(left),
-            )
-        arguments = (left, right)
-        return name, tuple(a if isinstance(a, ast.TypeName) else None for a in arguments)
+        self, name: Names, types: _OperatorTypes
+    ) -> tuple[Names, _OperatorTypes]:
+        return name, types
+
+    def two_operator_types(
+        self, left: ast.TypeName | Token, right: ast.TypeName | Token
+    ) -> _OperatorTypes:
+        return tuple(a if isinstance(a, ast.TypeName) else None for a in (left, right))
+
+    def one_operator_type(self, opening: Token, only: ast.TypeName, closing: Token) -> Never:
+        raise SqlSyntaxError(
+            "missing argument",
+            hint="Use NONE to denote the missing argument of a unary operator.",
+            position=start_of(closing),
+        )
 
     # -- COMMENT
 

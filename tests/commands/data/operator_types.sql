@@ -1,0 +1,13 @@
+drop operator === (int);
+drop operator === (int, int, int);
+drop operator === ();
+drop operator === (none, none);
+drop operator === (int, none);
+alter operator === (int) owner to postgres;
+comment on operator === (int) is 'x';
+drop operator if exists === ( int );
+drop operator if exists === ( none );
+drop operator if exists === (int, none);
+drop operator - (int, none);
+drop operator if exists === (none, int);
+alter operator === (int, none) owner to postgres;
