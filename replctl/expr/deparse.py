@@ -66,11 +66,11 @@ def deparse_output(expr: nodes.Expr, context: DeparseContext) -> str:
     return _printed(context, lambda printer: printer.top_level(expr))
 
 
-def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | None = None) -> str:
+def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: str | None = None) -> str:
     """Return the SQL of an item of ORDER BY.
 
     Args:
-        column: the number to print instead of the expression, for columns without names.
+        column: the number or name of a column, to print instead of the expression.
     """
     return _printed(context, lambda printer: printer.order.key(key, column))
 
@@ -441,12 +441,12 @@ class _OrderPrinter:
                 self._printer.parts.append(", ")
             self.key(key)
 
-    def key(self, key: nodes.SortKey, column: int | None = None) -> None:
-        """Append an item of ORDER BY; if `column` is given, print this number instead."""
+    def key(self, key: nodes.SortKey, column: str | None = None) -> None:
+        """Append an item of ORDER BY; if `column` is given, print this instead."""
         if column is None:
             self.expr(key.expr)
         else:
-            self._printer.parts.append(str(column))
+            self._printer.parts.append(column)
         if key.using is not None:
             nulls = "FIRST" if key.nulls_first else "LAST"
             self._printer.parts.append(f" USING {key.using} NULLS {nulls}")

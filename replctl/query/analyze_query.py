@@ -451,7 +451,10 @@ class QueryAnalyzer:
         columns = columns_of(outputs, varno)
         scope = scope_of_columns(varno, columns, item.alias, name, analyzer)
         shown = _alias(item.alias) or Alias(name)
-        node = FromFunction(varno, function, outputs, item.with_ordinality, True, shown)
+        is_lateral = item.is_lateral or any(
+            isinstance(node, nodes.Var) and not node.levels_up for node in nodes.walk(function)
+        )
+        node = FromFunction(varno, function, outputs, item.with_ordinality, is_lateral, shown)
         return node, scope
 
     def _join(self, item: ast.JoinExpr, analyzer: Analyzer) -> tuple[FromNode, FromScope]:

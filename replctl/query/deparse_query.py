@@ -312,7 +312,7 @@ class _QueryPrinter:
             self._put(self._values(query))
             return
         columns = [
-            quote_identifier(name) + ("" if name == given else f" AS {quote_identifier(given)}")
+            self._values_column(name) + ("" if name == given else f" AS {quote_identifier(given)}")
             for name, given in zip(own, names, strict=True)
         ]
         separator = ",\n" + " " * (self._indent - _INDENT + _COLUMN_INDENT)
@@ -345,12 +345,11 @@ class _QueryPrinter:
     def _tail(self, query: Query) -> None:
         if query.order_by:
             self._clause(" ORDER BY ", 1)
-            counted = query.set_operation is not None or bool(query.values)
             items = [
                 deparse_sort_key(
                     replace(item.key, expr=query.outputs[item.output].expr),
                     self._context,
-                    item.output + 1 if counted else None,
+                    self._sorted_column(query, item.output),
                 )
                 for item in query.order_by
             ]
@@ -361,6 +360,20 @@ class _QueryPrinter:
         if query.limit is not None:
             self._clause(" LIMIT ")
             self._expr(query.limit)
+
+    def _sorted_column(self, query: Query, number: int) -> str | None:
+        """Return the column of a set operation or of VALUES by which rows are sorted; None for
+        other queries, which are sorted by expressions.
+        """
+        if query.values:
+            return self._values_column(query.outputs[number].name)
+        return None if query.set_operation is None else str(number + 1)
+
+    def _values_column(self, name: str) -> str:
+        """Return a column of VALUES, which only a query in another one qualifies."""
+        assert self._level is not None
+        qualifier = "" if self._level.parent is None else '"*VALUES*".'
+        return f"{qualifier}{quote_identifier(name)}"
 
     # -- FROM
 
@@ -392,8 +405,10 @@ class _QueryPrinter:
                 text = self._nested(item.query, self._indent, self._level)
                 self._put(f"{lateral}({text}){shown}{listed}")
             case FromFunction():
+                lateral = "LATERAL " if item.is_lateral else ""
                 ordinality = " WITH ORDINALITY" if item.with_ordinality else ""
-                self._put(deparse(item.function, self._context) + ordinality + shown + listed)
+                call = deparse(item.function, self._context)
+                self._put(f"{lateral}{call}{ordinality}{shown}{listed}")
             case FromCte():
                 self._put(quote_identifier(item.name))
                 has_alias = item.alias is not None or source.name != item.name
