@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import owner_of
@@ -32,10 +33,11 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.environment import SYSTEM_SCHEMA, user_collation
-from replctl.expr.type_names import split_name, split_relation_name
+from replctl.expr.type_names import split_name, split_relation_name, type_of
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
+from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier
 from replctl.types.type_kind import TypeKind
@@ -148,8 +150,12 @@ def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
         match statement.object_type:
             case "table" | "index" | "view" | "materialized view" | "sequence" | "foreign table":
                 return _relation(ddl, statement.object_type, name)
-            case "policy":
-                return _policy(ddl, name)
+            case "policy" | "trigger" as kind:
+                return _on_table(ddl, kind, name)
+            case "extension":
+                raise _no_extension(name[-1])
+            case "cast":
+                raise _no_cast(ddl, *statement.operands[number])
             case "schema":
                 return _schema(ddl, name[-1])
             case "type" | "domain":
@@ -250,19 +256,48 @@ def _required(shown: str, above: str) -> DependentObjectsStillExist:
     )
 
 
-def _policy(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    """Return a policy.  `name` has the name of the table, and then the name of the policy."""
+def _on_table(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
+    """Return a policy or trigger.  `name` has the name of the table, and then its own name.
+    Triggers do not exist.
+    """
     *table, own = name
     schema_name, last = _split(ddl, tuple(table))
     oid = ddl.environment.relation_oid(schema_name, last)
     if oid is None:
         shown = f'relation "{".".join(table)}"'
         raise _Missing(UndefinedTable(f"{shown} does not exist"), f'relation "{last}"')
-    policy = find_policy(ddl.catalog, oid, own)
+    policy = find_policy(ddl.catalog, oid, own) if kind == "policy" else None
     if policy is None:
-        message = f'policy "{own}" for table "{last}" does not exist'
-        raise _Missing(UndefinedObject(message), f'policy "{own}" for relation "{last}"')
+        message = f'{kind} "{own}" for table "{last}" does not exist'
+        raise _Missing(UndefinedObject(message), f'{kind} "{own}" for relation "{last}"')
     return Object("policy", policy.oid)
+
+
+def _no_extension(name: str) -> Exception:
+    """Return the error of DROP EXTENSION.  plpgsql, the only extension of PostgreSQL's new
+    databases, cannot be dropped here.
+    """
+    if name == "plpgsql":
+        return FeatureNotSupported("DROP EXTENSION plpgsql is not supported")
+    shown = f'extension "{name}"'
+    return _Missing(UndefinedObject(f"{shown} does not exist"), shown)
+
+
+def _no_cast(ddl: Ddl, source: ast.TypeName | None, target: ast.TypeName | None) -> Exception:
+    """Return the error of DROP CAST.  Only the casts of the system exist."""
+    assert source is not None
+    assert target is not None
+    names = (replace(source, pos=-1), replace(target, pos=-1))
+    try:
+        types = [type_of(ddl.environment, name)[0].name for name in names]
+    except (UndefinedObject, InvalidSchemaName) as missing:
+        return _missing_type(missing)
+    shown = [ddl.environment.format_type(name) for name in types]
+    if (types[0], types[1]) in builtin.casts():
+        return _required_by_system(f"cast from {shown[0]} to {shown[1]}")
+    error = UndefinedObject(f"cast from type {shown[0]} to type {shown[1]} does not exist")
+    written = [_written(name) for name in names]
+    return _Missing(error, f"cast from type {written[0]} to type {written[1]}")
 
 
 def _schema(ddl: Ddl, name: str) -> Object:
@@ -313,7 +348,7 @@ def _function(
     try:
         function = find_function(ddl, name, arguments, kind)
     except UndefinedFunction as error:
-        listed = "" if arguments is None else ",".join(".".join(a.names) for a in arguments)
+        listed = "" if arguments is None else ",".join(map(_written, arguments))
         raise _Missing(error, f"{kind} {'.'.join(name)}({listed})") from None
     except (UndefinedObject, InvalidSchemaName) as error:
         raise _missing_type(error) from None
@@ -321,6 +356,11 @@ def _function(
         listed = ",".join(ddl.environment.format_type(item) for item in function.argument_types)
         raise _required_by_system(f"function {function.name}({listed})")
     return Object("function", function.oid)
+
+
+def _written(type_name: ast.TypeName) -> str:
+    """Return a type's name as notices show it (TypeNameToString)."""
+    return ".".join(type_name.names) + ("[]" if type_name.array_bounds else "")
 
 
 def _missing_type(error: PostgresError) -> _Missing:

@@ -178,6 +178,21 @@ class ObjectBuilder:
         drop = self.drop_stmt("operator", if_exists, names, behavior)
         return dataclasses.replace(drop, operands=tuple(operands for _name, operands in operators))
 
+    def drop_cast(
+        self,
+        if_exists: bool | None,
+        source: ast.TypeName,
+        target: ast.TypeName,
+        behavior: str | None,
+    ) -> ast.Drop:
+        return ast.Drop(
+            "cast",
+            (("cast",),),
+            bool(if_exists),
+            behavior or "restrict",  # type: ignore[arg-type]
+            operands=((source, target),),
+        )
+
     def rename_stmt(
         self,
         object_type: str,

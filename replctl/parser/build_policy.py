@@ -55,7 +55,7 @@ class PolicyBuilder:
         listed = None if roles is None else _names(roles)
         return ast.AlterPolicy(str(name), relation, listed, using, check, pos=start_of(name))
 
-    def drop_policy(
+    def drop_on_table(
         self,
         word: Token,
         if_exists: bool | None,
@@ -64,7 +64,7 @@ class PolicyBuilder:
         behavior: str | None,
     ) -> ast.Drop:
         return ast.Drop(
-            "policy",
+            str(word),  # type: ignore[arg-type]
             ((*_names(relation), str(name)),),
             bool(if_exists),
             behavior or "restrict",  # type: ignore[arg-type]

@@ -87,7 +87,7 @@ def test_other_commands_of_postgresql_are_refused_by_name() -> None:
         ("SELECT a, xmlconcat(b) FROM c", "XMLCONCAT", 10),
         ("SELECT * FROM a TABLESAMPLE system (1)", "TABLESAMPLE", 14),
         ("ALTER TABLE a ADD b int, SET TABLESPACE c", "SET TABLESPACE", 25),
-        ("DROP TRIGGER a ON b", "DROP TRIGGER", 0),
+        ("DROP RULE a ON b", "DROP RULE", 0),
         # replctl has other forms of these statements
         ("ALTER DATABASE a CONNECTION LIMIT 5", "ALTER DATABASE ... WITH", 0),
         ("ALTER TYPE a SET (b = 1)", "ALTER TYPE ... SET", 0),

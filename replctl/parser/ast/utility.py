@@ -26,7 +26,7 @@ class SpecialRole(str):
 ObjectType: TypeAlias = Literal[
     "table", "view", "materialized view", "index", "sequence", "schema", "database", "publication",
     "subscription", "type", "function", "operator", "role", "column", "constraint", "domain",
-    "foreign table", "policy", "routine", "procedure",
+    "foreign table", "policy", "routine", "procedure", "trigger", "extension", "cast",
 ]  # fmt: skip
 
 
@@ -198,7 +198,7 @@ class Drop(Node):
     missing_ok: bool = False
     behavior: Literal["restrict", "cascade"] = "restrict"
     arguments: tuple[tuple[FunctionParameter, ...] | None, ...] = ()  # of functions, if given
-    operands: tuple[tuple[TypeName | None, ...], ...] = ()  # of operators
+    operands: tuple[tuple[TypeName | None, ...], ...] = ()  # of operators and casts
     concurrently: bool = False
     name_positions: tuple[int, ...] = field(default=(), kw_only=True)
 
