@@ -136,7 +136,8 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
     owner = _owner_option(statement.options)
     if owner is not None:
         sequence = _with_owner(ddl, sequence, owner, ddl.session.role_oid, place.oid)
-    _insert(ddl, place, target.name, sequence, state, ddl.session.role_oid, place.persistence)
+    persistence = RelPersistence.UNLOGGED if statement.is_unlogged else place.persistence
+    _insert(ddl, place, target.name, sequence, state, ddl.session.role_oid, persistence)
     return "CREATE SEQUENCE"
 
 

@@ -85,6 +85,10 @@ def with_column_comments(source: Source, entry: Entry, relation: Relation) -> En
 # Tables
 
 
+def _unlogged(relation: Relation) -> str:
+    return "UNLOGGED " if relation.persistence == RelPersistence.UNLOGGED else ""
+
+
 def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -> Entry:
     name = table.quoted_name
     checks = [
@@ -98,7 +102,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         f" {constraint_definition(source.environment, table, check)}"
         for check in checks
     ]
-    unlogged = "UNLOGGED " if table.persistence == RelPersistence.UNLOGGED else ""
+    unlogged = _unlogged(table)
     text = f"CREATE {unlogged}TABLE {name} ("
     text += ",".join(f"\n    {item}" for item in items) + "\n)"
     parents = [] if table.is_partition else [relations[oid] for oid in table.parents]
@@ -344,7 +348,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
         if sequence is None or sequence.ownership == DependencyType.INTERNAL:
             continue
         name = relation.quoted_name
-        text = f"CREATE SEQUENCE {name}"
+        text = f"CREATE {_unlogged(relation)}SEQUENCE {name}"
         options = _sequence_options(sequence, has_type=True)
         needs: frozenset[ObjectKey] = frozenset()
         owned = f"SEQUENCE {name}"

@@ -30,6 +30,8 @@ class FunctionContext:
     evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
     #: OIDs of the tables that Spark reads for the query.
     read_tables: set[int] = field(default_factory=set)
+    #: The transaction number of the statement, once a function has assigned it.
+    xid: int | None = None
 
 
 #: An implementation: a function of the context and of SQLite's values.

@@ -16,7 +16,17 @@ from replctl.types import text
 if TYPE_CHECKING:
     from replctl.functions.function_context import FunctionContext
 
-_UTF8 = 6
+#: The names of encodings, by their numbers (pg_wchar.h).
+_ENCODINGS = (
+    "SQL_ASCII EUC_JP EUC_CN EUC_KR EUC_TW EUC_JIS_2004 UTF8 MULE_INTERNAL LATIN1 LATIN2 LATIN3"
+    " LATIN4 LATIN5 LATIN6 LATIN7 LATIN8 LATIN9 LATIN10 WIN1256 WIN1258 WIN866 WIN874 KOI8R"
+    " WIN1251 WIN1252 ISO_8859_5 ISO_8859_6 ISO_8859_7 ISO_8859_8 WIN1250 WIN1253 WIN1254 WIN1255"
+    " WIN1257 KOI8U SJIS BIG5 GBK UHC GB18030 JOHAB SHIFT_JIS_2004".split()
+)
+
+
+def _encoding_name(context: FunctionContext, number: int) -> str:
+    return _ENCODINGS[number] if 0 <= number < len(_ENCODINGS) else ""
 
 
 def _schemas(context: FunctionContext, with_implicit: int) -> str:
@@ -53,7 +63,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_backend_pid": lambda context: os.getpid(),
     "pg_client_encoding": lambda context: "UTF8",
     "getdatabaseencoding": lambda context: "UTF8",
-    "PG_encoding_to_char": lambda context, encoding: "UTF8" if encoding == _UTF8 else "",
+    "PG_encoding_to_char": _encoding_name,
     **{
         f"to_{name}": _object(name)
         for name in ("regclass", "regtype", "regnamespace", "regrole", "regproc", "regprocedure")

@@ -134,8 +134,11 @@ def _is_publishable(context: FunctionContext, relid: int) -> int | None:
 
 
 def _current_xid(context: FunctionContext) -> int:
-    with context.session.write(changes_definitions=False) as catalog:
-        return catalog.top_xid
+    """Return the number of the transaction.  All calls of a statement have the same result."""
+    if context.xid is None:
+        with context.session.write(changes_definitions=False) as catalog:
+            context.xid = catalog.top_xid
+    return context.xid
 
 
 def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
@@ -259,7 +262,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "replctl_adopt_again": _adopt_again,
     "pg_get_userbyid": _pg_get_userbyid,
     "pg_current_xact_id": _current_xid,
-    "pg_current_xact_id_if_assigned": lambda context: context.catalog.xids.top,
+    "pg_current_xact_id_if_assigned": lambda context: context.catalog.xids.top or context.xid,
     "pg_relation_is_publishable": _is_publishable,
     "pg_table_is_visible": _table_is_visible,
     "text_regclass": lambda context, name: object_identifier.relation_of_name(

@@ -21,9 +21,12 @@ class SequenceBuilder:
         relation: ast.RangeVar,
         *options: ast.DefElem,
     ) -> ast.CreateSequence:
-        if persistence is not None:
+        is_unlogged = persistence == "unlogged"
+        if persistence is not None and not is_unlogged:
             raise FeatureNotSupported(f"{persistence} sequences are not supported")
-        return ast.CreateSequence(relation, options, bool(if_not_exists), pos=relation.pos)
+        return ast.CreateSequence(
+            relation, options, bool(if_not_exists), is_unlogged, pos=relation.pos
+        )
 
     def sequence_type(self, word: Token, type_name: ast.TypeName) -> ast.DefElem:
         shown = ".".join(type_name.names)

@@ -206,6 +206,7 @@ class CreateSequence(Node):
     relation: RangeVar
     options: tuple[DefElem, ...] = ()
     if_not_exists: bool = False
+    is_unlogged: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -42,6 +42,7 @@ COMMENT ON FUNCTION plus_one(integer) IS 'one more';
 CREATE FUNCTION same(integer, integer) RETURNS boolean LANGUAGE sql STABLE AS 'select $1 = $2';
 CREATE OPERATOR === (FUNCTION = same, LEFTARG = integer, RIGHTARG = integer);
 COMMENT ON OPERATOR === (integer, integer) IS 'alike';
+CREATE UNLOGGED SEQUENCE fleeting_numbers;
 CREATE SEQUENCE free AS smallint START 5 INCREMENT -2 MINVALUE -100 MAXVALUE 10 CACHE 3 CYCLE;
 COMMENT ON SEQUENCE free IS 'counts down';
 CREATE TABLE z_first (

@@ -1,0 +1,13 @@
+select txid_current() = txid_current();
+select pg_current_xact_id() = txid_current()::text::xid8;
+select count(distinct txid_current()) from generate_series(1, 3);
+select txid_current() = txid_current_if_assigned();
+select txid_current_if_assigned() is null;
+begin;
+select txid_current_if_assigned() is null;
+select txid_current() = txid_current();
+select txid_current() = txid_current_if_assigned();
+select txid_current_if_assigned() is null;
+rollback;
+select pg_encoding_to_char(0), pg_encoding_to_char(-1), pg_encoding_to_char(8), pg_encoding_to_char(41), pg_encoding_to_char(42), pg_encoding_to_char(99);
+select distinct pg_encoding_to_char(encoding) from pg_database where datname = 'postgres';
