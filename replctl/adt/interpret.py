@@ -172,8 +172,8 @@ def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
     function = _function(oid)
     args = functions.arguments(function, args)
     types = [arg.type for arg in args]
+    callee = functions.callee(function, types, collation)  # names the function if it is missing
     steps = [_compile(arg) for arg in args]
-    callee = functions.callee(function, types, collation)
     if not function.is_strict:
         return lambda row, operand: callee(*[step(row, operand) for step in steps])
     match steps:
