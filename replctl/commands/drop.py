@@ -73,7 +73,7 @@ def _check_concurrently(statement: ast.Drop) -> None:
     """Check that DROP INDEX CONCURRENTLY drops one index only.
 
     Raises:
-        FeatureNotSupported: it names several indexes, or has CASCADE.
+        FeatureNotSupported: the statement names several indexes, or has CASCADE.
     """
     refused = "DROP INDEX CONCURRENTLY does not support"
     if len(statement.names) > 1:

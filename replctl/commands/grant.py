@@ -365,7 +365,7 @@ def _check_some_privilege(ddl: Ddl, target: _Target, acl: Acl) -> None:
     (restrict_and_check_grant).
 
     Raises:
-        InsufficientPrivilege: it has none.
+        InsufficientPrivilege: the role has no privilege.
     """
     held = letters_for(target.relation_acl + acl, ddl.privileges.roles)
     if target.attnum:  # only the privileges that a column can have (pg_aclmask)
@@ -415,7 +415,7 @@ def _check_circularity(acl: Acl, owner: int, grantee: int, grantor: int, letters
     """Check that the grantor has its grant options without the grantee (check_circularity).
 
     Raises:
-        InvalidGrantOperation: it has them from the grantee.
+        InvalidGrantOperation: the grantor has them from the grantee.
     """
     if grantor == owner:
         return
