@@ -182,7 +182,8 @@ def _on_type(ddl: Ddl, statement: ast.Grant, type_: Type) -> tuple[_Target, str]
             hint="Set the privileges of the element type instead.",
         )
     if statement.target == "domain" and type_.kind != TypeKind.DOMAIN:
-        raise WrongObjectType(f'"{type_.sql_name}" is not a domain')
+        name = type_.name if type_.is_builtin else type_.sql_name
+        raise WrongObjectType(f'"{name}" is not a domain')
     if type_.is_builtin:
         raise FeatureNotSupported("privileges on built-in types are not supported")
     owner = owner_of(ddl.catalog, "pg_type", type_.oid)
