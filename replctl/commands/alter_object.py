@@ -33,6 +33,7 @@ from replctl.commands.composite import check_not_composite
 from replctl.commands.create_schema import check_schema_name
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.domain import rename_domain_constraint
+from replctl.commands.file_layout import renamed_in_layout
 from replctl.commands.find_object import (
     check_not_builtin,
     find_database_oid,
@@ -243,6 +244,9 @@ def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents:
     if relation.column(new) is not None:
         raise DuplicateColumn(f'column "{new}" of relation "{relation.name}" already exists')
     update_column(ddl.catalog, relation.oid, replace(column, name=new))
+    options = renamed_in_layout(relation, old, new)
+    if options != relation.options:
+        update_relation(ddl.catalog, replace(ddl.relation(relation.oid), options=options))
 
 
 def _rename_constraint(ddl: Ddl, relation: Relation, old: str, new: str, *, parents: int) -> None:

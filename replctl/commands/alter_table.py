@@ -33,7 +33,12 @@ from replctl.commands import (
 )
 from replctl.commands.composite import check_not_composite, find_altered_composite, rewrite_values
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.delta_property import is_delta_property, set_delta_properties
+from replctl.commands.delta_property import (
+    is_delta_property,
+    request_properties,
+    set_delta_properties,
+)
+from replctl.commands.file_layout import check_layout_change
 from replctl.commands.find_relation import check_kind
 from replctl.commands.persistence import check_persistence, set_persistence
 from replctl.commands.policy import set_row_security
@@ -303,10 +308,11 @@ def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
 def _change_options(
     ddl: Ddl, relation: Relation, changes: Sequence[ast.DefElem], *, resets: bool
 ) -> None:
-    properties = [change for change in changes if is_delta_property(change)]
-    set_delta_properties(ddl, relation, properties, resets=resets)
-    changes = [change for change in changes if not is_delta_property(change)]
     is_adopted = relation.storage is not None and relation.storage.is_adopted
+    if is_adopted:
+        properties = [change for change in changes if is_delta_property(change)]
+        set_delta_properties(ddl, relation, properties, resets=resets)
+        changes = [change for change in changes if not is_delta_property(change)]
     options = changed_options(
         relation.options, changes, relation.kind, resets=resets, is_adopted=is_adopted
     )
@@ -328,6 +334,8 @@ def _change_options(
     check_own_name(ddl.catalog, relation, options)
     if wants_metadata_changes(relation.options) and not wants_metadata_changes(options):
         _check_rewritable(relation)
+    check_layout_change(relation, options)
+    request_properties(ddl, relation, options)
     note_features(ddl, relation.name, relation.options, options)
     update_relation(ddl.catalog, replace(relation, options=options))
 

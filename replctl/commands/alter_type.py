@@ -23,6 +23,7 @@ from replctl.commands.alter_column import existing_column
 from replctl.commands.column_definition import check_stored_type, column_collation, typed
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import describe, is_membership_of_column
+from replctl.commands.file_layout import check_not_in_layout
 from replctl.commands.object_address import Object, relation_object
 from replctl.commands.retyped import Retyped
 from replctl.commands.sequence import change_sequence
@@ -148,6 +149,7 @@ def _change(
             f'cannot alter column "{column.name}" because it is part of the partition key of'
             f' relation "{relation.name}"'
         )
+    check_not_in_layout(relation, column, "alter")
     assert command.type_name is not None
     with without_position():
         type_, typmod = type_of(environment, command.type_name)

@@ -50,6 +50,7 @@ from replctl.catalog.pg_type import delete_type, type_name, type_oid
 from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
+from replctl.commands.file_layout import check_can_be_dropped
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import constraint_of, uses_column
 from replctl.commands.named_dependency import users_naming, users_with
@@ -91,6 +92,7 @@ def drop_objects(
 
     Raises:
         DependentObjectsStillExist: there are dependents, and CASCADE was not given (2BP01).
+        InvalidTableDefinition: the files of a table are partitioned or clustered by a column.
     """
     found: dict[Object, Dependent] = {}
     order: dict[Object, None] = {}
@@ -129,6 +131,8 @@ def drop_objects(
         ddl.notice(f"drop cascades to {len(loud)} other objects", detail=_listed(lines))
     _check_attributes(ddl, [gone for gone in order if gone not in objects], order)
     for gone in order:
+        if gone.kind == "column" and gone.oid not in tables:
+            check_can_be_dropped(ddl.relation(gone.oid), gone.number)
         _delete(ddl, gone)
 
 

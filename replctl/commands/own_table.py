@@ -23,6 +23,7 @@ from replctl.commands.column_definition import (
 )
 from replctl.commands.constraint import ConstraintDrafts, add_check, add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.file_layout import check_layout
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index
 from replctl.commands.inherit import (
@@ -283,6 +284,7 @@ def _insert(
         key = partition_key(ddl, relation, statement.partition_spec)
         relation = replace(relation, partition_key=key)
     relation = _with_defaults(ddl, relation, drafts)
+    check_layout(relation)
     insert_relation(ddl.catalog, relation)
     if kind == RelKind.TABLE:
         give_storage(ddl.catalog, relation)

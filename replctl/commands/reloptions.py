@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from replctl.catalog.delta_type_option import DELTA_TYPE
+from replctl.catalog.file_layout import CLUSTER_BY, PARTITION_BY
 from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import (
     CATALOG_TABLE,
@@ -20,6 +22,11 @@ from replctl.catalog.storage import (
 )
 from replctl.commands.ddl import Ddl
 from replctl.commands.define import get_boolean
+from replctl.commands.delta_property import (
+    is_delta_property,
+    own_property_name,
+    own_property_value,
+)
 from replctl.errors import (
     FeatureNotSupported,
     InvalidName,
@@ -107,16 +114,21 @@ _TABLE: _Known = {
     PARTITION_TIMEZONE: _TimeZone(),
     CATALOG_TABLE: _CatalogTable(),
     SCHEMA_CHANGES: _Choice(("rewrite", "metadata")),
+    PARTITION_BY: _Text(),
+    CLUSTER_BY: _Text(),
 }
 #: Parameters that only adopted tables can have, with the reason.
 _ADOPTED = {
     FOREIGN_FILES: "All files of a table that replctl has made lie in its directory.",
     PARTITION_TIMEZONE: "replctl does not partition the files of tables that it makes.",
 }
+_BY_OWNER = "Its owner decides on the files of the Delta table."
 #: Parameters that adopted tables cannot have, with the HINT.
 _NOT_ADOPTED = {
     CATALOG_TABLE: "Adopt the table by its name: CREATE TABLE ... USING delta TABLE 'SCHEMA.NAME'.",
     SCHEMA_CHANGES: "Change the columns in the Delta table: replctl follows its owner.",
+    PARTITION_BY: _BY_OWNER,
+    CLUSTER_BY: _BY_OWNER,
 }
 _COLUMN: _Known = {
     "n_distinct": _Number(-1, sys.float_info.max, is_integer=False),
@@ -144,8 +156,11 @@ def table_options(
             parameter is not for adopted tables (42809).
         FeatureNotSupported: OIDS is true.
     """
-    own = []
+    own, properties = [], []
     for option in options:
+        if is_delta_property(option) and not is_adopted:
+            properties.append(replace(option, name=own_property_name(option.name)))
+            continue
         namespace, separator, name = option.name.rpartition(".")
         if separator and namespace != "toast":
             raise InvalidParameterValue(f'unrecognized parameter namespace "{namespace}"')
@@ -156,14 +171,15 @@ def table_options(
                 raise FeatureNotSupported("tables declared WITH OIDS are not supported")
         else:
             own.append(option)
-    if own and kind == RelKind.PARTITIONED_TABLE:
+    if (own or properties) and kind == RelKind.PARTITIONED_TABLE:
         raise WrongObjectType(
             "cannot specify storage parameters for a partitioned table",
             hint="Specify storage parameters for its leaf partitions instead.",
         )
     found = _read(own, _TABLE)
     _check_adoption(found, is_adopted=is_adopted)
-    return found
+    _check_once(properties)
+    return found | {option.name: own_property_value(option) for option in properties}
 
 
 def _check_adoption(options: Mapping[str, str], *, is_adopted: bool) -> None:
@@ -234,7 +250,10 @@ def changed_options(
     """
     if resets and any(option.value is not None for option in options):
         raise SqlSyntaxError("RESET must not include values for parameters")
-    names = {option.name for option in options}
+    names = {
+        own_property_name(option.name) if is_delta_property(option) else option.name
+        for option in options
+    }
     kept = {name: value for name, value in before.items() if name not in names}
     return kept if resets else kept | table_options(options, kind, is_adopted=is_adopted)
 
@@ -256,13 +275,17 @@ def changed_column_options(
 
 
 def _read(options: Sequence[ast.DefElem], known: _Known) -> dict[str, str]:
-    result: dict[str, str] = {}
+    _check_once(options)
     for option in options:
-        if option.name in result:
-            raise InvalidParameterValue(f'parameter "{option.name}" specified more than once')
         _check(option.name, option, known)
-        result[option.name] = _value(option)
-    return result
+    return {option.name: _value(option) for option in options}
+
+
+def _check_once(options: Sequence[ast.DefElem]) -> None:
+    names = [option.name for option in options]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InvalidParameterValue(f'parameter "{name}" specified more than once')
 
 
 def _value(option: ast.DefElem) -> str:

@@ -21,6 +21,7 @@ from replctl.commands.alter_column import set_not_null
 from replctl.commands.column_definition import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.file_layout import check_layout
 from replctl.commands.own_table import (
     add_indexes_and_references,
     check_relation_name,
@@ -156,6 +157,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
         relation, own = replace(relation, columns=adopted.columns), list(adopted.constraints)
     else:
         relation, own = define_columns(ddl, relation, statement)
+        check_layout(relation)
     constraints = [*own, *(e for e in statement.elements if isinstance(e, ast.Constraint))]
     names = [column.name for column in relation.columns]
     check_column_count(len(names))

@@ -23,6 +23,7 @@ from replctl.commands.column_definition import (
     typed,
 )
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.file_layout import check_layout
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
 from replctl.commands.naming import Schema, check_tablespace, creation_schema
@@ -195,6 +196,7 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     options = table_options(statement.options, RelKind.MATERIALIZED_VIEW)
     view = _make(ddl, place, name, RelKind.MATERIALIZED_VIEW, columns, options=options)
     view = replace(view, is_populated=False)
+    check_layout(view)
     insert_relation(ddl.catalog, view)
     give_storage(ddl.catalog, view)
     use_relations(ddl.catalog, query)

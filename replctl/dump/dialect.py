@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
+from replctl.catalog.file_layout import LAYOUT, delta_properties
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr, own_collation
 from replctl.catalog.storage import (
@@ -31,7 +32,7 @@ QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\
 #: Storage parameters that are set when a table is adopted.
 _ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
 #: Storage parameters that PostgreSQL does not have.
-_OWN = (CATALOG_TABLE, DELETION_VECTORS, SCHEMA_CHANGES, *_ADOPTED)
+_OWN = (CATALOG_TABLE, DELETION_VECTORS, SCHEMA_CHANGES, *LAYOUT, *_ADOPTED)
 IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
@@ -53,7 +54,8 @@ def created(
     def with_(options: Mapping[str, str]) -> str:
         return f"{head}{with_options(options).replace(' ', chr(10), 1)};\n{tail}"
 
-    portable = with_({k: v for k, v in table.options.items() if k not in _OWN})
+    own_names = {*_OWN, *delta_properties(table.options)}
+    portable = with_({k: v for k, v in table.options.items() if k not in own_names})
     if is_adopted(table):
         assert table.storage is not None
         location = " ".join(quote_string(table.storage.location).split("\n"))

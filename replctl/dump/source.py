@@ -97,5 +97,6 @@ def with_options(options: Mapping[str, str]) -> str:
     shown = []
     for name, value in options.items():
         quoted = value if quote_identifier(value) == value else quote_string(value)
-        shown.append(f"{quote_identifier(name)}={quoted}")
+        parts = map(quote_identifier, name.split("."))  # the namespace and the name
+        shown.append(f"{'.'.join(parts)}={quoted}")
     return f" WITH ({', '.join(shown)})"

@@ -61,7 +61,8 @@ def violation(
         case "check":
             name, check = _checks(target)[problem.number - len(target.domain_tests)]
             if isinstance(check, StoredExpr) and check.partition is not None:
-                return _empty_partition(leaf, check.partition, failing)
+                attnum = dict(check.columns)[check.partition]
+                return _lost_text(leaf, check.partition, problem.row[attnum] or "", failing)
             if isinstance(check, StoredExpr) and check.length is not None:
                 return _wrong_length(leaf, name, check.length, failing)
             return CheckViolation(
@@ -239,11 +240,14 @@ def _checks(target: Target) -> list[tuple[str, Expr | StoredExpr]]:
     return [*target.checks, *own]
 
 
-def _empty_partition(leaf: Relation, column: str, failing: str | None) -> CheckViolation:
+def _lost_text(leaf: Relation, column: str, text: str, failing: str | None) -> CheckViolation:
+    shown = f'the text "{text}"' if text else "an empty text"
     return CheckViolation(
-        f'new row for relation "{leaf.name}" has an empty text in partition column "{column}"',
+        f'new row for relation "{leaf.name}" has {shown} in partition column "{column}"',
         detail=failing,
-        hint="Delta would store NULL instead of ''. Use NULL, or a text that is not empty.",
+        hint="Delta would store NULL instead of this text. Use NULL, or another text."
+        if text
+        else "Delta would store NULL instead of ''. Use NULL, or a text that is not empty.",
         table=leaf.relation_name,
     )
 

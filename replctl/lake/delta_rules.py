@@ -19,9 +19,11 @@ from replctl.catalog.relation_kind import Generated, Identity
 from replctl.errors import GeneratedAlways, ObjectNotInPrerequisiteState
 from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_log import columns_of
+from replctl.lake.file_layout import wanted_layout
 from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
+from replctl.spark import storage_type
 from replctl.types.quote import quote_literal
 from replctl.types.text_length import TextLength, text_length
 
@@ -32,6 +34,8 @@ _DEFAULT = "CURRENT_DEFAULT"
 _IDENTITY = "delta.identity.start"
 _TAKES_VALUES = "delta.identity.allowExplicitInsert"
 _APPEND_ONLY = "delta.appendOnly"
+#: The texts that Delta stores as NULL in a partition column.
+LOST_TEXTS = ("", "__HIVE_DEFAULT_PARTITION__")
 _UNIFORM = "delta.universalFormat.enabledFormats"
 #: The library that writes a format's metadata, and one of its classes (IcebergConverterHook,
 #: HudiConverterHook).
@@ -55,7 +59,7 @@ class DeltaRules:
         identity: the identity columns, each with a letter: Delta always assigns the values (a), or
             also accepts values at INSERT (d).
         lengths: the columns of texts with lengths.
-        text_partitions: partition columns of text, in which Delta stores '' as NULL.
+        text_partitions: partition columns of text, in which Delta stores LOST_TEXTS as NULL.
         is_append_only: no row may be changed or deleted.
         formats: other formats for which Delta writes metadata after each commit (UniForm).
     """
@@ -143,15 +147,33 @@ def _formats(state: TableState) -> tuple[str, ...]:
 
 
 def delta_rules(relation: Relation) -> DeltaRules:
-    """Return the rules that another program may have given to a relation's Delta table.
+    """Return the rules that another program may have given to a relation's Delta table, and those
+    of its partition columns.
 
     Raises:
         UndefinedFile, DataCorrupted, IoError: see `table_state`.
     """
     storage = relation.storage
-    if storage is None or not has_foreign_rules(storage):
+    if storage is None:
         return DeltaRules()
+    if not has_foreign_rules(storage):
+        return _own_rules(relation)
     return rules_of(table_state(storage.location), storage.location)
+
+
+def _own_rules(relation: Relation) -> DeltaRules:
+    """Return the rules of a table that only replctl writes: the limits of its partition columns."""
+    partitions = wanted_layout(relation).partitions
+    if not partitions:
+        return DeltaRules()
+    assert relation.storage is not None
+    stored = relation.storage.columns
+    texts = {
+        stored[c.attnum].name
+        for c in relation.columns
+        if storage_type(c.type, c.typmod) == "STRING"
+    }
+    return DeltaRules(text_partitions=tuple(name for name in partitions if name in texts))
 
 
 def with_delta_columns(relation: Relation) -> Relation:

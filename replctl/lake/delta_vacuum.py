@@ -45,6 +45,7 @@ from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded
 from replctl.lake.delta_log import commits_after, latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.durable_version import sync_versions
+from replctl.lake.file_layout import current_layout, wanted_layout
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import adopters_of
 from replctl.lake.recovery import recover
@@ -211,7 +212,17 @@ def _compact(session: Session, relation: Relation, location: str) -> None:
     enter_foreign_versions(session, [relation.oid])
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
-    key = [column.name for column in stored] if is_there else []
+    layout = current_layout(table_state(location), location)
+    wanted = wanted_layout(relation).clusters
+    if wanted and not layout.clusters:  # a process died after it had rewritten the columns
+        _commit_unmarked(
+            session,
+            relation,
+            lambda token: spark.jobs.cluster(session.engine(), location, wanted, CommitNote(token)),
+        )
+    # Delta sorts rows by the clustering columns; partition columns are not in the files
+    names = () if layout.clusters or wanted or not is_there else (c.name for c in stored)
+    key = [name for name in names if name not in layout.partitions]
     if MAPPING_MODE in table_state(location).properties:
         _commit_unmarked(
             session,

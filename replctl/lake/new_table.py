@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
 from replctl import spark
 from replctl.errors import IoError
+from replctl.lake.file_layout import CLUSTERED, clustering_domain
 from replctl.lake.own_commit import (
     commit_info,
     create_checksum,
@@ -21,7 +23,14 @@ from replctl.lake.own_commit import (
 )
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
-from replctl.spark import NO_COLUMN, TABLE_PROPERTIES, CommitNote, TableColumn
+from replctl.spark import (
+    NO_COLUMN,
+    NO_LAYOUT,
+    TABLE_PROPERTIES,
+    CommitNote,
+    FileLayout,
+    TableColumn,
+)
 from replctl.types.delta_type import DeltaType
 
 #: The features of all tables that replctl creates, which their writers must support.
@@ -37,6 +46,8 @@ def create_table(
     note: CommitNote,
     *,
     has_deletion_vectors: bool,
+    layout: FileLayout = NO_LAYOUT,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Create an empty Delta table, unless there is one.
 
@@ -45,35 +56,51 @@ def create_table(
 
     Args:
         has_deletion_vectors: if false, changes rewrite whole files.
+        layout: the columns by which the table is partitioned or clustered.
+        properties: more properties of Delta.
 
     Raises:
         IoError: the folder cannot be written.
     """
     vectors = {"delta.enableDeletionVectors": str(has_deletion_vectors).lower()}
-    properties = TABLE_PROPERTIES | vectors
+    properties = {**TABLE_PROPERTIES, **vectors, **properties}
     folder = TableFolder.of(location)
     if not folder.is_local:
-        spark.jobs.create_table(session.engine(), location, columns, properties, note)
+        spark.jobs.create_table(session.engine(), location, columns, properties, note, layout)
         return
-    metadata, protocol = _definition(columns, properties)
+    metadata, protocol = _definition(columns, properties, layout)
+    domains = [clustering_domain(layout.clusters)] if layout.clusters else []
     parameters = {
-        "partitionBy": "[]",
-        "clusterBy": "[]",
+        "partitionBy": _names(layout.partitions),
+        "clusterBy": _names(layout.clusters),
         "description": None,
         "isManaged": "false",
         "properties": json.dumps(properties, separators=(",", ":")),
     }
     info = commit_info("CREATE TABLE", parameters, {}, note)
-    actions = [{"commitInfo": info}, {"metaData": metadata}, {"protocol": protocol}]
+    actions = [
+        {"commitInfo": info},
+        {"metaData": metadata},
+        {"protocol": protocol},
+        *({"domainMetadata": domain} for domain in domains),
+    ]
     try:
         if create_version(folder, 0, actions):
-            create_checksum(folder, 0, _checksum(metadata, protocol, info["txnId"]))
+            create_checksum(folder, 0, _checksum(metadata, protocol, domains, info["txnId"]))
     except OSError as error:
         raise IoError(f'could not create a Delta table at "{location}": {error}') from error
 
 
+def _names(columns: Sequence[str]) -> str:
+    """Return a list of names as Delta writes it."""
+    return json.dumps(columns, separators=(",", ":"), ensure_ascii=False)
+
+
 def _checksum(
-    metadata: Mapping[str, Any], protocol: Mapping[str, Any], transaction: str
+    metadata: Mapping[str, Any],
+    protocol: Mapping[str, Any],
+    domains: Sequence[Mapping[str, Any]],
+    transaction: str,
 ) -> dict[str, Any]:
     """Return the checksum of an empty table."""
     return {
@@ -83,7 +110,7 @@ def _checksum(
         "numMetadata": 1,
         "numProtocol": 1,
         "setTransactions": [],
-        "domainMetadata": [],
+        "domainMetadata": domains,
         "metadata": metadata,
         "protocol": protocol,
         "allFiles": [],
@@ -91,7 +118,7 @@ def _checksum(
 
 
 def _definition(
-    columns: Sequence[TableColumn], properties: Mapping[str, str]
+    columns: Sequence[TableColumn], properties: Mapping[str, str], layout: FileLayout
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the metaData action and the protocol action of a new table."""
     types = {column.storage_name or "": stored_type(column) for column in columns}
@@ -108,7 +135,7 @@ def _definition(
         "id": str(uuid4()),
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
-        "partitionColumns": [],
+        "partitionColumns": layout.partitions,
         "configuration": {**properties, **hidden},
         "createdTime": now(),
     }
@@ -116,6 +143,9 @@ def _definition(
     protocol = {
         **(readers if features else {"minReaderVersion": 1}),
         "minWriterVersion": 7,
-        "writerFeatures": [*features, *_WRITER_FEATURES],
+        "writerFeatures": [
+            *(*features, *_WRITER_FEATURES),
+            *((CLUSTERED,) if layout.clusters else ()),
+        ],
     }
     return metadata, protocol

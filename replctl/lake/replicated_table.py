@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.apply_step import WriteStep
+from replctl.catalog.file_layout import delta_properties
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import NumberedCalls, RestartedSequences
 from replctl.errors import (
@@ -22,6 +23,7 @@ from replctl.errors import (
 from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version, written_step
+from replctl.lake.file_layout import current_layout
 from replctl.lake.left_out import left_out_error
 from replctl.lake.native_target import check_native
 from replctl.lake.received_type import domain_tests, received_types
@@ -43,7 +45,7 @@ from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts,
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows
 from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, Target, UniqueKey
+from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, Leaf, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark import LeafChange, Outcome, Problem, Staged, WritePath
@@ -443,10 +445,19 @@ class TableOutcome:
         leaf = current.leaves[number]
         if table.is_replaced:
             _restore_properties(table.session, tree[leaf.relid])
-            spark.jobs.replace_leaf(table.session.engine(), self.outcome, number, leaf, note)
+            self._replace(number, leaf, note)
         else:
             change = self.leaf_changes[number]
             write_leaf(table.session, self.outcome, number, leaf, change, note)
+
+    def _replace(self, number: int, leaf: Leaf, note: CommitNote) -> None:
+        """Replace the rows of one leaf partition.  A clustered table stays clustered."""
+        location, engine = leaf.source.location, self.table.session.engine()
+        assert location is not None
+        clusters = current_layout(table_state(location), location).clusters
+        spark.jobs.replace_leaf(engine, self.outcome, number, leaf, note, bool(clusters))
+        if clusters and leaf.source.left_out:  # INSERT OVERWRITE ends the clustering
+            spark.jobs.cluster(engine, location, clusters)
 
 
 def _restore_properties(session: Session, leaf: Relation) -> None:
@@ -454,8 +465,9 @@ def _restore_properties(session: Session, leaf: Relation) -> None:
     storage = leaf.storage
     if storage is None or storage.is_adopted or latest_version(storage.location) is None:
         return
-    if not TABLE_PROPERTIES.items() <= table_state(storage.location).properties.items():
-        spark.jobs.set_properties(session.engine(), storage.location, TABLE_PROPERTIES)
+    wanted = TABLE_PROPERTIES | delta_properties(leaf.options)
+    if not wanted.items() <= table_state(storage.location).properties.items():
+        spark.jobs.set_properties(session.engine(), storage.location, wanted)
 
 
 def written_leaves(

@@ -22,6 +22,7 @@ from replctl.catalog.storage import wants_metadata_changes
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
+from replctl.lake.file_layout import CLUSTERED, current_layout
 from replctl.lake.metadata_change import change_columns
 from replctl.lake.small_rewrite import rewrite_schema
 from replctl.lake.storage_place import differing_names, own_names
@@ -31,6 +32,7 @@ from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.undo import storage_of
 from replctl.record import dataclass
 from replctl.session import Session
+from replctl.spark import FileLayout
 
 #: Features of tables that a rewrite of all rows preserves.  A change of metadata preserves two
 #: more.
@@ -38,6 +40,7 @@ _FEATURES = frozenset(
     (
         "appendOnly",
         "changeDataFeed",
+        CLUSTERED,
         "deletionVectors",
         "domainMetadata",
         "inCommitTimestamp",
@@ -62,12 +65,23 @@ class SchemaRewrite:
         renamed: the columns to rename: their numbers in storage, and their old and new names.
         columns: the columns that stay, in their order: their names before and after.
         is_metadata: only metadata changes, and no row is written.
+        layout: the layout of the table's files before the rewrite.
     """
 
     removed: tuple[str, ...]
     renamed: tuple[tuple[int, str, str], ...]
     columns: tuple[tuple[str, str], ...]
     is_metadata: bool
+    layout: FileLayout
+
+    @property
+    def new_layout(self) -> FileLayout:
+        """Return the layout with the new names."""
+        names = dict(self.columns)
+        return FileLayout(
+            tuple(names.get(name, name) for name in self.layout.partitions),
+            tuple(names.get(name, name) for name in self.layout.clusters),
+        )
 
 
 def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
@@ -121,6 +135,9 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
         return None
     present = {str(field["name"]): None for field in fields}
     removed = [name for name in leftovers if name in present]
+    layout = current_layout(state, storage.location)
+    if not {*layout.partitions, *layout.clusters}.isdisjoint(removed):
+        return None  # another program partitions or clusters the table by a dropped column
     own = {
         column.attnum: stored.name
         for column in relation.columns
@@ -138,7 +155,7 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
     columns = [(name, names[attnum]) for attnum, name in own.items()]
     columns += [(name, name) for name in others]
     is_metadata &= bool(columns)  # Delta has no table without columns
-    return SchemaRewrite(tuple(removed), renamed, tuple(columns), is_metadata)
+    return SchemaRewrite(tuple(removed), renamed, tuple(columns), is_metadata, layout)
 
 
 def _may_be_changed(
@@ -161,7 +178,6 @@ def _may_be_changed(
     return (
         is_possible
         and features <= _FEATURES
-        and not state.metadata.get("partitionColumns")
         and not any(name.startswith("delta.constraints.") for name in properties)
         and not any(map(_has_rule, fields))
     )
@@ -200,5 +216,10 @@ def _write_rows(writer: TableWriter, relid: int, rewrite: SchemaRewrite) -> None
     """Write all rows of a table again, with the new columns."""
     location = storage_of(writer.relations[relid]).location
     renames = [(number, new) for number, _old, new in rewrite.renamed]
+    layout = rewrite.new_layout
     with writer.commit_to(relid, silent=True, removes=rewrite.removed, renames=renames) as note:
-        rewrite_schema(writer.session, location, rewrite.columns, rewrite.removed, note)
+        rewrite_schema(writer.session, location, rewrite.columns, rewrite.removed, note, layout)
+    if layout.clusters:  # Delta does not cluster the table that replaces another one
+        injection_point("columns.before-clustering")
+        with writer.commit_to(relid, silent=True) as note:
+            spark.jobs.cluster(writer.session.engine(), location, layout.clusters, note)

@@ -17,12 +17,13 @@ from replctl.lake.delta_actions import parse_columns
 from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.delta_names import version_path
+from replctl.lake.file_layout import is_clustered
 from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.small_table import HIDDEN, data_files
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import ROW_TRACKING
 from replctl.session import Session
-from replctl.spark import NO_COLUMN, CommitNote, TableColumn, table_name
+from replctl.spark import NO_COLUMN, NO_LAYOUT, CommitNote, FileLayout, TableColumn, table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,9 @@ def fill_columns(
         return count
     count = spark.jobs.count_rows(session.engine(), f"SELECT 1 FROM {table_name(location)}")
     if count:
-        spark.jobs.rewrite_rows(session.engine(), location, values, numbers(count), note)
+        clustered = is_clustered(location)
+        rows = numbers(count)
+        spark.jobs.rewrite_rows(session.engine(), location, values, rows, note, clustered)
     return count
 
 
@@ -122,12 +125,14 @@ def rewrite_schema(
     columns: Sequence[tuple[str, str]],
     removed: Collection[str],
     note: CommitNote,
+    layout: FileLayout = NO_LAYOUT,
 ) -> None:
     """Rewrite all rows of a table with only some of the columns, in one commit.
 
     Args:
         columns: the old and the new name of each remaining column.
         removed: the names of the other columns.
+        layout: the layout of the table's files, with the new names.
 
     Raises:
         SerializationFailure: another program has added or removed a column.
@@ -146,7 +151,7 @@ def rewrite_schema(
     if columns and small.is_done(rewritten, (), "WRITE", _OVERWRITE, columns):
         return
     if stored_names(location) - {NO_COLUMN} == {name.lower() for name in expected}:
-        spark.jobs.rewrite_schema(session.engine(), location, columns, note)
+        spark.jobs.rewrite_schema(session.engine(), location, columns, note, layout)
     else:
         raise SerializationFailure("could not serialize access due to concurrent update")
 

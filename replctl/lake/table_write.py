@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from functools import partial
 
 from replctl.catalog.commit_nonce import make_nonces
+from replctl.catalog.file_layout import delta_properties
 from replctl.catalog.intent import Intent, delete_intents, insert_intent, intents_of, move_intent
 from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import Relation, load_relations
@@ -38,6 +39,7 @@ from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.delta_rules import check_can_be_undone
 from replctl.lake.durable_version import sync_versions
 from replctl.lake.file_access import check_writable
+from replctl.lake.file_layout import wanted_layout
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.location import check_is_empty
 from replctl.lake.new_table import create_table
@@ -278,6 +280,8 @@ class TableWriter:
                     missing,
                     note,
                     has_deletion_vectors=vectors,
+                    layout=wanted_layout(relation),
+                    properties=delta_properties(relation.options),
                 )
             injection_point("storage.after-create")
         version = latest_version(storage.location) or 0

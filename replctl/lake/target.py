@@ -25,7 +25,7 @@ from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.expr.user_type import without_user_types
 from replctl.lake.delta_default import with_delta_default
-from replctl.lake.delta_rules import DeltaRules, delta_rules, names_any
+from replctl.lake.delta_rules import LOST_TEXTS, DeltaRules, delta_rules, names_any
 from replctl.lake.missing_column import missing_columns
 from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
@@ -45,6 +45,7 @@ from replctl.spark import (
     has_equal_texts,
     quote_name,
 )
+from replctl.types.quote import quote_literal
 from replctl.types.text_length import TextLength
 
 
@@ -298,13 +299,14 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
     if root.oid != own.oid:
         checks += [(name, f"{quote_name(name)} <=> ({text})") for name, text in rules.generated]
     found = [(name, StoredExpr(text, columns)) for name, text in checks]
+    lost = ", ".join(map(quote_literal, LOST_TEXTS))
     found += [
         (name, StoredExpr(_length_sql(quote_name(name), length), columns, length=length))
         for name, length in rules.lengths
         if name in attnums and not _has_length(root.column_at(attnums[name]), length)
     ]
     found += [
-        (name, StoredExpr(f"coalesce({quote_name(name)} <> '', TRUE)", columns, name))
+        (name, StoredExpr(f"coalesce({quote_name(name)} NOT IN ({lost}), TRUE)", columns, name))
         for name in rules.text_partitions
         if name in attnums
     ]

@@ -71,6 +71,7 @@ from replctl.spark.translation import to_sql as to_sql
 from replctl.spark.translation import untranslatable as untranslatable
 from replctl.spark.values import EXCLUDED as EXCLUDED
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
+from replctl.spark.values import NO_LAYOUT as NO_LAYOUT
 from replctl.spark.values import OPTIMIZED_FILE_SIZE as OPTIMIZED_FILE_SIZE
 from replctl.spark.values import ChangedFiles as ChangedFiles
 from replctl.spark.values import ChangeSource as ChangeSource
@@ -79,6 +80,7 @@ from replctl.spark.values import CopySource as CopySource
 from replctl.spark.values import DomainTest as DomainTest
 from replctl.spark.values import EnumType as EnumType
 from replctl.spark.values import FeedVersion as FeedVersion
+from replctl.spark.values import FileLayout as FileLayout
 from replctl.spark.values import ForeignChanges as ForeignChanges
 from replctl.spark.values import Leaf as Leaf
 from replctl.spark.values import Mending as Mending

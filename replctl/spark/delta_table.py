@@ -12,7 +12,14 @@ from replctl.spark.native_form import json_text
 from replctl.spark.sql_value import raised_sql
 from replctl.spark.stored_input import input_sql
 from replctl.spark.translation import to_sql
-from replctl.spark.values import CommitNote, PartitionZone, TableColumn, TableSource
+from replctl.spark.values import (
+    NO_LAYOUT,
+    CommitNote,
+    FileLayout,
+    PartitionZone,
+    TableColumn,
+    TableSource,
+)
 from replctl.types.delta_type import SHOWN_AS, is_native
 
 if TYPE_CHECKING:
@@ -42,6 +49,7 @@ def create_table(
     columns: Sequence[TableColumn],
     properties: Mapping[str, str],
     note: CommitNote,
+    layout: FileLayout = NO_LAYOUT,
 ) -> None:
     """Create an empty Delta table with some properties."""
     defined = _definitions(columns) or "`_` BOOLEAN"  # Delta has no table without columns
@@ -51,7 +59,7 @@ def create_table(
     with noted(engine, note):
         engine.run(
             f"CREATE TABLE IF NOT EXISTS {table_name(location)} ({defined}) USING delta"
-            f" TBLPROPERTIES ({shown_properties})"
+            f"{_layout_clause(layout)} TBLPROPERTIES ({shown_properties})"
         )
 
 
@@ -81,6 +89,7 @@ def rewrite_rows(
     values: Mapping[str, str],
     numbers: Mapping[str, range],
     note: CommitNote,
+    clustered: bool,
 ) -> None:
     """Rewrite all rows in their order, with new values for some columns.  The new values may be
     volatile.
@@ -89,6 +98,7 @@ def rewrite_rows(
         values: Spark SQL of the new values, by column.
         numbers: names that `values` may use, each with a range.  In each row, a name stands for
             the next number of its range.
+        clustered: see `overwrite`.
     """
     order, rows = _ROW_ORDER, table_name(location)
     names = [*map(quote_name, values), *numbers]
@@ -98,7 +108,7 @@ def rewrite_rows(
         names.append(PLACE)
     new = ", ".join(f"{value} AS {quote_name(name)}" for name, value in values.items())
     query = f"SELECT * EXCEPT ({', '.join(names)}), {new} FROM {rows} ORDER BY {order}"
-    overwrite(engine, location, engine.sql(query), note)
+    overwrite(engine, location, engine.sql(query), note, clustered)
 
 
 def numbered_sql(rows: str, numbers: Mapping[str, range]) -> str:
@@ -113,19 +123,25 @@ def numbered_sql(rows: str, numbers: Mapping[str, range]) -> str:
 
 
 def rewrite_schema(
-    engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+    engine: Engine,
+    location: str,
+    columns: Sequence[tuple[str, str]],
+    note: CommitNote,
+    layout: FileLayout = NO_LAYOUT,
 ) -> None:
     """Rewrite all rows in their order, with only some of the columns.
 
     Args:
         columns: the old and the new name of each remaining column.
+        layout: the layout of the table, with the new names.
     """
     kept = [f"{quote_name(before)} AS {quote_name(after)}" for before, after in columns]
     query = (
         f"SELECT {', '.join(kept) or to_storage(())} FROM {table_name(location)}"
         f" ORDER BY {_ROW_ORDER}"
     )
-    _write(engine, location, engine.sql(query), note, "overwrite", {"overwriteSchema": "true"})
+    options = {"overwriteSchema": "true"}
+    _write(engine, location, engine.sql(query), note, "overwrite", options, layout)
 
 
 def set_properties(
@@ -135,6 +151,13 @@ def set_properties(
     shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())
     with nullcontext() if note is None else noted(engine, note):
         engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
+
+
+def unset_properties(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
+    """Remove properties of a table, which it has."""
+    with noted(engine, note):
+        shown = ", ".join(map(quote, names))
+        engine.run(f"ALTER TABLE {table_name(location)} UNSET TBLPROPERTIES ({shown})")
 
 
 def drop_columns(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
@@ -280,9 +303,17 @@ def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) ->
     _write(engine, location, frame, note, "append", {})
 
 
-def overwrite(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
-    """Replace all rows in one commit."""
-    _write(engine, location, frame, note, "overwrite", {})
+def overwrite(
+    engine: Engine, location: str, frame: DataFrame, note: CommitNote, clustered: bool
+) -> None:
+    """Replace all rows in one commit.
+
+    Args:
+        clustered: the table is clustered.  A condition that all rows satisfy keeps that: after
+            another overwrite, Delta no longer clusters the table.
+    """
+    options = {"replaceWhere": "true"} if clustered else {}
+    _write(engine, location, frame, note, "overwrite", options)
 
 
 def replace_where(
@@ -300,13 +331,19 @@ def _write(
     note: CommitNote,
     mode: str,
     options: dict[str, str],
+    layout: FileLayout = NO_LAYOUT,
 ) -> None:
     options = {**options, "userMetadata": note.user_metadata}
     if note.application is not None:
         options |= {"txnAppId": note.application, "txnVersion": str(note.step)}
     engine.provide_for(table_name(location))
     with engine.running():
-        frame.write.format("delta").mode(mode).options(**options).save(location)
+        writer = frame.write.format("delta").mode(mode).options(**options)
+        if layout.partitions:
+            writer = writer.partitionBy(*layout.partitions)
+        if layout.clusters:
+            writer = writer.clusterBy(*layout.clusters)
+        writer.save(location)
 
 
 def execute(engine: Engine, statement: str, note: CommitNote) -> int:
@@ -334,6 +371,15 @@ def restore(engine: Engine, location: str, version: int, note: CommitNote) -> No
     """Restore the table's content at `version` in a new version."""
     with noted(engine, note):
         engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
+
+
+def cluster(
+    engine: Engine, location: str, columns: Sequence[str], note: CommitNote | None = None
+) -> None:
+    """Cluster a table by columns, from the next OPTIMIZE on."""
+    with nullcontext() if note is None else noted(engine, note):
+        names = ", ".join(map(quote_name, columns))
+        engine.run(f"ALTER TABLE {table_name(location)} CLUSTER BY ({names})")
 
 
 def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote) -> None:
@@ -364,6 +410,14 @@ def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
         with engine.running():
             for name in settings:
                 session.conf.unset(name)
+
+
+def _layout_clause(layout: FileLayout) -> str:
+    """Return the clause of CREATE TABLE for a layout; '' if the table has none."""
+    for words, names in (("PARTITIONED", layout.partitions), ("CLUSTER", layout.clusters)):
+        if names:
+            return f" {words} BY ({', '.join(map(quote_name, names))})"
+    return ""
 
 
 def _definitions(columns: Sequence[TableColumn]) -> str:

@@ -13,6 +13,7 @@ from replctl.spark.decoded_changes import decoded as decoded
 from replctl.spark.decoded_changes import first_action as first_action
 from replctl.spark.decoded_changes import listed_changes as listed_changes
 from replctl.spark.delta_table import add_columns as add_columns
+from replctl.spark.delta_table import cluster as cluster
 from replctl.spark.delta_table import create_table as create_table
 from replctl.spark.delta_table import drop_columns as drop_columns
 from replctl.spark.delta_table import has_rows as has_rows
@@ -26,6 +27,7 @@ from replctl.spark.delta_table import rewrite_rows as rewrite_rows
 from replctl.spark.delta_table import rewrite_schema as rewrite_schema
 from replctl.spark.delta_table import set_properties as set_properties
 from replctl.spark.delta_table import truncate as truncate
+from replctl.spark.delta_table import unset_properties as unset_properties
 from replctl.spark.delta_table import widen_column as widen_column
 from replctl.spark.foreign_key_sql import first_broken_reference as first_broken_reference
 from replctl.spark.foreign_key_sql import first_orphan as first_orphan

@@ -79,19 +79,21 @@ def write_leaf(
 
 
 def replace_leaf(
-    engine: Engine, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote
+    engine: Engine, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote, clustered: bool
 ) -> None:
     """Replace all rows of one leaf partition by an outcome's new rows, in one commit.
 
     Args:
         number, leaf: see `write_leaf`.
+        clustered: the table is clustered.  It stays so unless the relation leaves columns out.
     """
     location, comes = leaf.source.location, f"new_leaf = {number}"
     assert location is not None
     if leaf.source.left_out:
         delta_table.execute(engine, _insertion(outcome, leaf, comes, "OVERWRITE"), note)
         return
-    delta_table.overwrite(engine, location, _new_rows(engine, outcome, leaf, comes), note)
+    rows = _new_rows(engine, outcome, leaf, comes)
+    delta_table.overwrite(engine, location, rows, note, clustered)
 
 
 def _new_rows(engine: Engine, outcome: Outcome, leaf: Leaf, comes: str) -> DataFrame:

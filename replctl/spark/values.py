@@ -88,6 +88,20 @@ class TableColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class FileLayout:
+    """The columns by which a Delta table partitions or clusters its files, by their names in
+    storage.  A table has only one of the two.
+    """
+
+    partitions: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
+
+
+#: The layout of a table that is neither partitioned nor clustered.
+NO_LAYOUT = FileLayout()
+
+
+@dataclass(frozen=True, slots=True)
 class TableSource:
     """A relation to read: its columns, and the location of its rows.
 

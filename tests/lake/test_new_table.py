@@ -23,7 +23,7 @@ from replctl.lake.located_table import make_tables
 from replctl.lake.new_table import create_table
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
-from replctl.spark import TABLE_PROPERTIES, CommitNote, TableColumn
+from replctl.spark import TABLE_PROPERTIES, CommitNote, FileLayout, TableColumn
 from replctl.types.numeric import numeric_typmod
 
 if TYPE_CHECKING:
@@ -92,6 +92,36 @@ def test_the_table_is_as_spark_creates_it(
     # Delta's checksum has more parts: counts, which are 0 in every new table
     assert own["checksum"].items() <= {"allFiles": [], **expected["checksum"]}.items()
     assert engine.rows(f"SELECT count(*) FROM delta.`{ours}`") == [(0,)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "layout", [FileLayout(partitions=("c8", "c10")), FileLayout(clusters=("c8", 'A_quoted_"é'))]
+)
+def test_the_layout_is_as_spark_creates_it(
+    spark_session: Session, engine: Engine, tmp_path: Path, layout: FileLayout
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    properties = {"delta.checkpointInterval": "20", "delta.dataSkippingNumIndexedCols": "-1"}
+    create_table(
+        spark_session,
+        str(ours),
+        _COLUMNS,
+        _NOTE,
+        has_deletion_vectors=True,
+        layout=layout,
+        properties=properties,
+    )
+    all_ = TABLE_PROPERTIES | {"delta.enableDeletionVectors": "true"} | properties
+    spark.jobs.create_table(engine, str(theirs), _COLUMNS, all_, _NOTE, layout)
+    own, expected = _log(ours), _log(theirs)
+    for part in ("metaData", "protocol", "domainMetadata"):
+        assert own.get(part) == expected.get(part)
+    names = ("partitionBy", "clusterBy")
+    assert [own["commitInfo"]["operationParameters"][name] for name in names] == [
+        expected["commitInfo"]["operationParameters"][name].replace("`", "") for name in names
+    ]
+    assert own["checksum"].items() <= {"allFiles": [], **expected["checksum"]}.items()
 
 
 def test_a_table_that_is_there_stays(session: Session, tmp_path: Path) -> None:
