@@ -19,7 +19,8 @@ _CODE = _TESTS.parent / "replctl"
 PLACES = (
     "lake", "replication", "spark", "launcher.py", "apply_worker.py", "verify.py", "open_node.py",
     "catalog/wal_availability.py", "commands/table_location.py", "commands/constraint.py",
-    "commands/delta_property.py", "commands/native_type.py", "commands/subscription_options.py",
+    "commands/delta_property.py", "commands/file_layout.py", "commands/native_type.py",
+    "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/subscription_map.py", "catalog/table_map.py",
     "commands/follow_schema.py",
     "commands/alter_table.py", "catalog/cluster_identity.py",
@@ -146,6 +147,12 @@ HINTS: dict[str, str] = {
     "Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta"
     " LOCATION.": f"{_HINTS}_keys_and_properties",
     "Use ALTER TABLE {} SET ({} = false).": f"{_HINTS}_keys_and_properties",
+    "_HINTS.get(name.lower())": "commands/test_file_layout.py::test_the_hint_of_a_property",
+    "Set {} to the same value, too.": "commands/test_file_layout.py::test_the_hint_of_a_retention",
+    "_other_layout(columns) if parameter == PARTITION_BY else None": "commands/"
+    "test_file_layout.py::test_the_hint_of_a_type_that_cannot_partition",
+    "Also set {} = -1.": "commands/test_file_layout.py::"
+    "test_the_hint_of_a_column_without_statistics",
     "Make a new table with this option, and copy the rows.": "commands/test_storage.py::"
     "test_a_table_without_deletion_vectors",
     "f\"When the cause is gone, use {' '.join(writes)}\" if writes else None": "subscription/"
@@ -163,8 +170,8 @@ HINTS: dict[str, str] = {
     " ALTER TABLE {} SET ({} = 'UTC'). Otherwise use the session's time zone instead of 'UTC'.": ""
     "lake/test_partition_zone.py::test_values_that_need_a_zone_later",
     "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
-    "Delta would store NULL instead of ''. Use NULL, or a text that is not"
-    " empty.": f"{_RULES}rules_hold_for_statements_copies_and_changes",
+    "Delta would store NULL instead of this text. Use NULL, or another text.": f"{_RULES}"
+    "rules_hold_for_statements_copies_and_changes",
     "Spark would fill the text with blanks. Use rpad(value, {}).": f"{_RULES}"
     "lengths_of_texts_hold_before_the_write",
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,

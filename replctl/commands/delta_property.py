@@ -137,11 +137,10 @@ def own_property_name(name: str) -> str:
     """
     known = {own.lower(): own for own in _OWN}.get(name.lower())
     if known is None:
-        hint = _HINTS.get(name.lower())
         raise InvalidParameterValue(
             f'unrecognized parameter "{name}"',
             detail=f"Of Delta's properties, these can be set: {', '.join(_OWN)}.",
-            hint=hint,
+            hint=_HINTS.get(name.lower()),
         )
     return known
 
@@ -175,7 +174,7 @@ def check_retention(options: Mapping[str, str]) -> None:
         raise InvalidParameterValue(
             f'parameter "{LOG_RETENTION}" must not be less than "{FILE_RETENTION}"',
             detail=f'They are "{log}" and "{files}".',
-            hint=f"Set both, with the same value: {LOG_RETENTION} and {FILE_RETENTION}.",
+            hint=f"Set {LOG_RETENTION} to the same value, too.",
         )
 
 
@@ -241,10 +240,10 @@ _DETAILS = {
     CHECKPOINT_INTERVAL: "It must be a number of versions, at least 1.",
     INDEXED_COLUMNS: "It must be a number of columns, or -1 for all columns.",
 }
-_BY_METADATA = f"Use {SCHEMA_CHANGES} = metadata."
+_BY_METADATA = f"Use {SCHEMA_CHANGES} = metadata instead."
 #: The HINTs for properties that another storage parameter sets, by their names in lower case.
 _HINTS = {
-    "delta.enabledeletionvectors": f"Use {DELETION_VECTORS} = on or off.",
+    "delta.enabledeletionvectors": f"Use {DELETION_VECTORS} instead.",
     "delta.columnmapping.mode": _BY_METADATA,
     "delta.enabletypewidening": _BY_METADATA,
 }

@@ -30,7 +30,7 @@ from replctl.errors import (
 from replctl.lake.own_commit import stored_type
 from replctl.spark import TableColumn
 from replctl.types.delta_type import DeltaType
-from replctl.types.quote import split_identifiers
+from replctl.types.quote import quote_literal, split_identifiers
 
 #: The types by which Delta partitions, and whose values its log keeps as texts without a loss.
 _PARTITION_TYPES = frozenset(
@@ -99,15 +99,19 @@ def _named_columns(relation: Relation, parameter: str) -> list[Column]:
 def _check_type(parameter: str, column: Column, columns: list[Column]) -> None:
     if column.type in _TYPES[parameter] and not column.user_type:
         return
-    is_clusterable = all(c.type in _CLUSTER_TYPES and not c.user_type for c in columns)
-    value = layout_text([c.name for c in columns])
     raise FeatureNotSupported(
         f'storage parameter "{parameter}" does not support column "{column.name}"',
         detail=f"Delta cannot {_VERBS[parameter]} a table by values of its type without a loss.",
-        hint=f"Use {CLUSTER_BY} = '{value}' instead of {PARTITION_BY}."
-        if parameter == PARTITION_BY and is_clusterable
-        else None,
+        hint=_other_layout(columns) if parameter == PARTITION_BY else None,
     )
+
+
+def _other_layout(columns: list[Column]) -> str | None:
+    """Return the HINT to cluster a table by columns by which Delta cannot partition it."""
+    if any(c.type not in _CLUSTER_TYPES or c.user_type for c in columns):
+        return None
+    value = quote_literal(layout_text([column.name for column in columns]))
+    return f"Use {CLUSTER_BY} = {value} instead."
 
 
 def _check_left(relation: Relation, left: list[Column]) -> None:

@@ -245,9 +245,7 @@ def _lost_text(leaf: Relation, column: str, text: str, failing: str | None) -> C
     return CheckViolation(
         f'new row for relation "{leaf.name}" has {shown} in partition column "{column}"',
         detail=failing,
-        hint="Delta would store NULL instead of this text. Use NULL, or another text."
-        if text
-        else "Delta would store NULL instead of ''. Use NULL, or a text that is not empty.",
+        hint="Delta would store NULL instead of this text. Use NULL, or another text.",
         table=leaf.relation_name,
     )
 

@@ -455,7 +455,8 @@ class TableOutcome:
         location, engine = leaf.source.location, self.table.session.engine()
         assert location is not None
         clusters = current_layout(table_state(location), location).clusters
-        spark.jobs.replace_leaf(engine, self.outcome, number, leaf, note, bool(clusters))
+        is_clustered = bool(clusters)
+        spark.jobs.replace_leaf(engine, self.outcome, number, leaf, note, is_clustered=is_clustered)
         if clusters and leaf.source.left_out:  # INSERT OVERWRITE ends the clustering
             spark.jobs.cluster(engine, location, clusters)
 

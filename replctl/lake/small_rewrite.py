@@ -96,9 +96,9 @@ def fill_columns(
         return count
     count = spark.jobs.count_rows(session.engine(), f"SELECT 1 FROM {table_name(location)}")
     if count:
-        clustered = is_clustered(location)
-        rows = numbers(count)
-        spark.jobs.rewrite_rows(session.engine(), location, values, rows, note, clustered)
+        engine, rows = session.engine(), numbers(count)
+        has_clusters = is_clustered(location)
+        spark.jobs.rewrite_rows(engine, location, values, rows, note, is_clustered=has_clusters)
     return count
 
 

@@ -89,7 +89,8 @@ def rewrite_rows(
     values: Mapping[str, str],
     numbers: Mapping[str, range],
     note: CommitNote,
-    clustered: bool,
+    *,
+    is_clustered: bool = False,
 ) -> None:
     """Rewrite all rows in their order, with new values for some columns.  The new values may be
     volatile.
@@ -98,7 +99,7 @@ def rewrite_rows(
         values: Spark SQL of the new values, by column.
         numbers: names that `values` may use, each with a range.  In each row, a name stands for
             the next number of its range.
-        clustered: see `overwrite`.
+        is_clustered: see `overwrite`.
     """
     order, rows = _ROW_ORDER, table_name(location)
     names = [*map(quote_name, values), *numbers]
@@ -108,7 +109,7 @@ def rewrite_rows(
         names.append(PLACE)
     new = ", ".join(f"{value} AS {quote_name(name)}" for name, value in values.items())
     query = f"SELECT * EXCEPT ({', '.join(names)}), {new} FROM {rows} ORDER BY {order}"
-    overwrite(engine, location, engine.sql(query), note, clustered)
+    overwrite(engine, location, engine.sql(query), note, is_clustered=is_clustered)
 
 
 def numbered_sql(rows: str, numbers: Mapping[str, range]) -> str:
@@ -304,15 +305,20 @@ def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) ->
 
 
 def overwrite(
-    engine: Engine, location: str, frame: DataFrame, note: CommitNote, clustered: bool
+    engine: Engine,
+    location: str,
+    frame: DataFrame,
+    note: CommitNote,
+    *,
+    is_clustered: bool = False,
 ) -> None:
     """Replace all rows in one commit.
 
     Args:
-        clustered: the table is clustered.  A condition that all rows satisfy keeps that: after
+        is_clustered: the table is clustered.  A condition that all rows satisfy keeps that: after
             another overwrite, Delta no longer clusters the table.
     """
-    options = {"replaceWhere": "true"} if clustered else {}
+    options = {"replaceWhere": "true"} if is_clustered else {}
     _write(engine, location, frame, note, "overwrite", options)
 
 

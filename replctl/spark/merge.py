@@ -79,13 +79,19 @@ def write_leaf(
 
 
 def replace_leaf(
-    engine: Engine, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote, clustered: bool
+    engine: Engine,
+    outcome: Outcome,
+    number: int,
+    leaf: Leaf,
+    note: CommitNote,
+    *,
+    is_clustered: bool = False,
 ) -> None:
     """Replace all rows of one leaf partition by an outcome's new rows, in one commit.
 
     Args:
         number, leaf: see `write_leaf`.
-        clustered: the table is clustered.  It stays so unless the relation leaves columns out.
+        is_clustered: the table is clustered.  It stays so unless the relation leaves columns out.
     """
     location, comes = leaf.source.location, f"new_leaf = {number}"
     assert location is not None
@@ -93,7 +99,7 @@ def replace_leaf(
         delta_table.execute(engine, _insertion(outcome, leaf, comes, "OVERWRITE"), note)
         return
     rows = _new_rows(engine, outcome, leaf, comes)
-    delta_table.overwrite(engine, location, rows, note, clustered)
+    delta_table.overwrite(engine, location, rows, note, is_clustered=is_clustered)
 
 
 def _new_rows(engine: Engine, outcome: Outcome, leaf: Leaf, comes: str) -> DataFrame:

@@ -59,7 +59,7 @@ def test_rules_hold_for_statements_copies_and_changes(
     insert = "insert into t (id, w1, v, p) values"
     check = 'ERROR 23514: new row for relation "t" violates check constraint "positive"'
     empty = 'ERROR 23514: new row for relation "t" has an empty text in partition column "p"'
-    hint = "HINT: Delta would store NULL instead of ''. Use NULL, or a text that is not empty."
+    hint = "HINT: Delta would store NULL instead of this text. Use NULL, or another text."
     for statement, answer in [
         (f"{insert} (1, 1, 'x', 'a'), (2, -1, 'any', 'a')", ("INSERT 0 2",)),
         (f"{insert} (3, -1, 'x', 'a')", (check, _failing("3, -1, x, 6, a"))),
