@@ -167,7 +167,7 @@ def check_retention(options: Mapping[str, str]) -> None:
         options: the storage parameters of a table.
 
     Raises:
-        InvalidParameterValue: it is not (22023).
+        InvalidParameterValue: the log is kept for a shorter time (22023).
     """
     log, files = (options.get(name, default) for name, default in _RETENTION.items())
     if _seconds(log) < _seconds(files):

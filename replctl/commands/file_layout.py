@@ -58,7 +58,7 @@ def check_layout(relation: Relation) -> None:
         SqlSyntaxError: both parameters are set.
         FeatureNotSupported: Delta cannot partition or cluster by a column's type, or has no
             statistics for a column (0A000).
-        TooManyColumns: Delta cannot cluster by so many columns (54011).
+        TooManyColumns: there are more clustering columns than Delta allows (54011).
         InvalidTableDefinition: no column would be left in the data files (42P16).
     """
     given = [name for name in LAYOUT if name in relation.options]
@@ -195,7 +195,7 @@ def check_not_in_layout(relation: Relation, column: Column, verb: str) -> None:
         verb: what the statement does with the column: `alter` or `drop`.
 
     Raises:
-        InvalidTableDefinition: they are (42P16).
+        InvalidTableDefinition: a storage parameter names the column (42P16).
     """
     for parameter in LAYOUT:
         if column.name in layout_columns(relation.options, parameter):
