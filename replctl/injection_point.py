@@ -29,6 +29,8 @@ POINTS = (
     "rewrite.after-fill",
     "columns.after-rewrite",
     "mapping.after-step",
+    "clustering.before-commit",
+    "properties.after-commit",
     "widening.after-commit",
     "block.before-commit",
     "block.after-commit",

@@ -220,6 +220,6 @@ def _write_rows(writer: TableWriter, relid: int, rewrite: SchemaRewrite) -> None
     with writer.commit_to(relid, silent=True, removes=rewrite.removed, renames=renames) as note:
         rewrite_schema(writer.session, location, rewrite.columns, rewrite.removed, note, layout)
     if layout.clusters:  # Delta does not cluster the table that replaces another one
-        injection_point("columns.before-clustering")
+        injection_point("clustering.before-commit")
         with writer.commit_to(relid, silent=True) as note:
             spark.jobs.cluster(writer.session.engine(), location, layout.clusters, note)

@@ -3,11 +3,14 @@ changes of columns, undo, VACUUM FULL, and the values that partition columns can
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fix_replication import Database
 from golden_script import answer_of
 
 from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.errors import InternalError
 from replctl.lake.delta_log import stored_columns
 from replctl.lake.file_layout import current_layout
 from replctl.lake.table_state import table_state
@@ -195,3 +198,57 @@ def test_properties_of_delta(target: Database) -> None:
     target.run("ROLLBACK")
     target.run("INSERT INTO t VALUES (3, 'c')")
     assert target.rows("SELECT id FROM t ORDER BY id") == [("1",), ("3",)]
+
+
+def test_an_error_between_the_commits_of_a_rewrite_is_harmless(
+    target: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target.run("CREATE TABLE t (id int, r text, v text) WITH (cluster_by = 'r')")
+    target.run("INSERT INTO t VALUES (1, 'a', 'x')")
+    target.run("ALTER TABLE t DROP COLUMN v")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "clustering.before-commit:error")
+    with pytest.raises(InternalError):
+        target.run("INSERT INTO t VALUES (2, 'b')")
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    target.run("INSERT INTO t VALUES (2, 'b')")
+    target.run("VACUUM FULL t")
+    assert _layout(target) == FileLayout(clusters=("r",))
+    assert target.rows("SELECT * FROM t ORDER BY id") == [("1", "a"), ("2", "b")]
+    assert [field["name"] for field in stored_columns(target.location())] == ["id", "r"]
+    assert not _has_foreign(target)
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "properties.after-commit:error")
+    with pytest.raises(InternalError):
+        target.run("ALTER TABLE t SET (delta.checkpointInterval = 4)")
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    target.run("ALTER TABLE t SET (delta.checkpointInterval = 4)")
+    assert target.rows("SELECT reloptions::text FROM pg_class WHERE relname = 't'") == [
+        ("{cluster_by=r,delta.checkpointInterval=4}",)
+    ]
+    assert not _has_foreign(target)
+
+
+def test_an_adopted_clustered_table_stays_clustered(
+    source: Database, target: Database, tmp_path: Path
+) -> None:
+    engine = target.session.engine()
+    engine.run(
+        f"CREATE TABLE delta.`{tmp_path}/t` (id INT, r STRING, d DATE, w INT, v STRING, own INT)"
+        " USING delta CLUSTER BY (r)"
+    )
+    engine.run(f"CREATE TABLE delta.`{tmp_path}/u` (id INT, r STRING) USING delta CLUSTER BY (r)")
+    target.run(
+        "CREATE TABLE t (id int, r text, d date, w int, v text, PRIMARY KEY (id))"
+        f" USING delta LOCATION '{tmp_path}/t';"
+        f"CREATE TABLE u (PRIMARY KEY (id)) USING delta LOCATION '{tmp_path}/u'"
+    )
+    source.run(
+        f"{_TABLE}; INSERT INTO t VALUES (1, 'a'); CREATE TABLE u (id int PRIMARY KEY, r text)"
+    )
+    source.run("INSERT INTO u VALUES (1, 'a'); CREATE PUBLICATION p FOR TABLE t, u")
+    place = source.session.cluster.path
+    target.run(f"CREATE SUBSCRIPTION s CONNECTION 'host={place} dbname=source' PUBLICATION p")
+    assert target.sync() == []
+    target.run("ALTER SUBSCRIPTION s REFRESH TABLE t, u WITH (replace = true)")
+    assert target.sync() == []
+    assert target.rows("SELECT id, r FROM t") == target.rows("SELECT * FROM u") == [("1", "a")]
+    assert _layout(target) == _layout(target, "u") == FileLayout(clusters=("r",))
