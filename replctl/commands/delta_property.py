@@ -12,7 +12,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.storage import DELETION_VECTORS, SCHEMA_CHANGES
 from replctl.commands.ddl import Ddl
 from replctl.commands.define import get_boolean
-from replctl.errors import InvalidParameterValue, SqlSyntaxError
+from replctl.errors import InvalidParameterValue, SqlSyntaxError, WrongObjectType
 from replctl.lake.adopt import delta_settings
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_writable
@@ -133,8 +133,14 @@ def own_property_name(name: str) -> str:
         name: the name in a statement, in any case.
 
     Raises:
+        WrongObjectType: the property is only for adopted tables (42809).
         InvalidParameterValue: the property cannot be set (22023).
     """
+    if name.lower() in _PROPERTIES:
+        raise WrongObjectType(
+            f'storage parameter "{name}" is only for adopted tables',
+            detail="Tables that replctl has made always have a change data feed.",
+        )
     known = {own.lower(): own for own in _OWN}.get(name.lower())
     if known is None:
         raise InvalidParameterValue(
@@ -150,6 +156,7 @@ def own_property_value(option: ast.DefElem) -> str:
 
     Raises:
         InvalidParameterValue: the value is not valid (22023).
+        WrongObjectType: see `own_property_name`.
     """
     name = own_property_name(option.name)
     value = _OWN[name]("true" if option.value is None else option.value)

@@ -80,7 +80,9 @@ def test_a_table_with_a_location_is_clustered_at_once(session: Session, tmp_path
         ("a int, b interval, c int", "cluster_by = c, delta.dataSkippingNumIndexedCols = 4",
          '0A000: storage parameter "cluster_by" does not support column "c"'),
         *(("id int", f"delta.{name} = true", f'22023: unrecognized parameter "delta.{name}"')
-          for name in ("appendonly", "enablechangedatafeed", "randomizefileprefixes", "x")),
+          for name in ("appendonly", "isolationlevel", "randomizefileprefixes", "x")),
+        ("id int", "delta.enableChangeDataFeed = true",
+         '42809: storage parameter "delta.enablechangedatafeed" is only for adopted tables'),
         ("id int", "delta.logRetentionDuration = '1 month'",
          '22023: invalid value for parameter "delta.logRetentionDuration": "1 month"'),
         ("id int", "delta.checkpointInterval = 0",
