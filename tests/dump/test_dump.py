@@ -274,6 +274,18 @@ def test_parameters_of_replctl_are_for_replctl(psql: Psql) -> None:
     assert psql("dump", "-s").stdout == script
 
 
+def test_the_layout_and_the_properties_of_delta_are_for_replctl(psql: Psql) -> None:
+    parameters = "partition_by = '\"R x\", d', delta.checkpointInterval = 20"
+    psql("-c", f'CREATE TABLE t (id int, "R x" text, d date) WITH ({parameters})')
+    script = psql("dump", "-s").stdout
+    own, _else, others = script.partition("\\else\n")
+    assert "WITH (partition_by='\"R x\", d', delta.\"checkpointInterval\"='20');" in own
+    assert "WITH" not in others
+    assert psql("-c", "DROP TABLE t").exit_code == 0
+    assert psql("-v", "ON_ERROR_STOP=1", "-q", script=script).stderr == ""
+    assert psql("dump", "-s").stdout == script
+
+
 @pytest.mark.spark
 def test_rows_come_back(publisher: Database) -> None:
     publisher.run(
