@@ -200,6 +200,20 @@ def test_properties_of_delta(target: Database) -> None:
     assert target.rows("SELECT id FROM t ORDER BY id") == [("1",), ("3",)]
 
 
+def test_a_subscription_does_not_drop_a_partition_column(
+    source: Database, target: Database
+) -> None:
+    source.run(f"{_TABLE}; INSERT INTO t VALUES (1, 'a')")
+    _subscribe(source, target, "follow_schema = true, table_options = 'partition_by = r'")
+    _same(source, target)
+    source.run("ALTER TABLE t DROP COLUMN r; INSERT INTO t VALUES (2)")
+    (failure,) = target.sync()
+    assert 'cannot drop column "r"' in str(failure.error)
+    target.run("ALTER SUBSCRIPTION s SET (follow_schema = false)")
+    assert target.sync() == []
+    assert target.rows("SELECT id, r FROM t ORDER BY id") == [("1", "a"), ("2", None)]
+
+
 def test_an_error_between_the_commits_of_a_rewrite_is_harmless(
     target: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
