@@ -131,7 +131,7 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
             f'cannot create index on partitioned table "{found.name}" concurrently'
         )
     check_tablespace(statement.tablespace)
-    relation, tag = found, "CREATE INDEX"
+    relation = found
     check_access_method(statement)
     predicate = None
     if statement.where is not None:
@@ -154,10 +154,9 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     name = statement.name
     if statement.if_not_exists and name is not None and _exists(ddl, relation, name):
         ddl.notice(f'relation "{name}" already exists, skipping', sqlstate="42P07")
-        return tag
-    recurses = statement.relation.inherit
-    define_index(ddl, relation, draft, recurses=recurses)
-    return tag
+        return "CREATE INDEX"
+    define_index(ddl, relation, draft, recurses=statement.relation.inherit)
+    return "CREATE INDEX"
 
 
 def _exists(ddl: Ddl, relation: Relation, name: str) -> bool:

@@ -54,7 +54,6 @@ def table_source(
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         name = names.get(column.attnum)
-        since = 0 if stored is None else stored.since_version or 0
         zone, unzoned = zones.get(column.attnum, (None, frozenset()))
         columns.append(
             TableColumn(
@@ -63,7 +62,7 @@ def table_source(
                 column.typmod,
                 name,
                 column.missing_value,
-                since_version=since,
+                since_version=0 if stored is None else stored.since_version or 0,
                 names=tuple((number, known[column.attnum]) for number, known in others),
                 zone=zone,
                 is_wider=_is_wider(kept.get(name or ""), column.type, column.typmod),
