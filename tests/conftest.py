@@ -1,7 +1,5 @@
 """Fixtures for all tests, and their order."""
 
-import os
-
 import pytest
 from fix_clock import clock
 from fix_cluster import cluster, session
@@ -15,15 +13,12 @@ from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
 from hypothesis import HealthCheck, settings
 from order import dealt
-from scratch_root import scratch_root
 
 # The time of an example depends on how busy the machine is
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
-if (_root := scratch_root()) is not None:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _root)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
