@@ -9,7 +9,9 @@ from pathlib import Path
 from replctl.errors import IoError
 
 #: The errors of file systems that cannot force a directory to the disk.
-_NO_DIRECTORIES = (errno.EBADF, errno.EINVAL, errno.EISDIR, errno.EACCES, errno.ENOTSUP)
+_NO_DIRECTORIES = (errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
+#: The errors of files and directories of other programs.
+_OF_OTHERS = (errno.ENOENT, errno.EACCES, errno.EPERM)
 
 
 def durable_rename(unfinished: Path, target: Path) -> None:
@@ -26,17 +28,16 @@ def durable_rename(unfinished: Path, target: Path) -> None:
 
 
 def sync_file(path: Path | str) -> None:
-    """Force a file to the disk.  A file that another program has removed needs nothing.
+    """Force a file to the disk, unless another program has removed it, or lets nobody read it.
 
     Raises:
         IoError: the disk reports an error (58030).
     """
     try:
         _sync(path)
-    except FileNotFoundError:
-        return
     except OSError as error:
-        raise _not_synced("file", path, error) from error
+        if error.errno not in _OF_OTHERS:
+            raise _not_synced("file", path, error) from error
 
 
 def sync_directory(path: Path | str) -> None:
@@ -48,7 +49,7 @@ def sync_directory(path: Path | str) -> None:
     try:
         _sync(path)
     except OSError as error:
-        if error.errno not in _NO_DIRECTORIES:
+        if error.errno not in (*_NO_DIRECTORIES, *_OF_OTHERS):
             raise _not_synced("directory", path, error) from error
 
 

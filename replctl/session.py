@@ -23,7 +23,7 @@ from replctl.catalog.pg_replication_slots import (
     own_origin,
 )
 from replctl.catalog.pg_sequence import SequenceValues
-from replctl.catalog.transaction import BlockXids, Catalog, note_definitions
+from replctl.catalog.transaction import BlockXids, Catalog, insert_lsn
 from replctl.errors import (
     FeatureNotSupported,
     InternalError,
@@ -338,15 +338,16 @@ class Session:
         """
         with self.cluster.write(self.database_oid, self.xids) as catalog:
             yield catalog
-            if self.block is None and catalog.has_xid:
-                commit_with_origin(
-                    catalog.connection,
-                    catalog.xid,
-                    self.origin,
-                    changes_catalog=changes_definitions,
-                )
-            elif self.block is not None and changes_definitions and catalog.has_changes:
-                note_definitions(catalog.connection, catalog.top_xid)
+            if self.block is None:
+                if catalog.has_xid:
+                    commit_with_origin(
+                        catalog.connection,
+                        catalog.xid,
+                        self.origin,
+                        changes_catalog=changes_definitions,
+                    )
+            elif changes_definitions and catalog.has_changes and self.block.definitions_lsn is None:
+                self.block.definitions_lsn = insert_lsn(catalog.connection)
         if self.block is not None:
             self.block.xids = catalog.xids
             self.block.changes_definitions |= catalog.has_changes

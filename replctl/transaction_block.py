@@ -20,12 +20,14 @@ class Savepoint:
         log_lsn: the end of the log when the savepoint was set.
         settings: the values from SET before the savepoint.
         versions: the versions of the tables that the block had written before the savepoint.
+        definitions_lsn: see TransactionBlock.
     """
 
     name: str
     log_lsn: int
     settings: dict[str, str]
     versions: dict[int, int]
+    definitions_lsn: int | None
 
 
 @dataclass
@@ -42,6 +44,8 @@ class TransactionBlock:
         has_failed: a statement failed; further statements are refused until ROLLBACK or ROLLBACK
             TO.
         changes_definitions: the block changes definitions that decoding reads.
+        definitions_lsn: the end of the log before the block first changed definitions; None if it
+            has changed none.
         local_settings: settings changed by SET LOCAL, with the previous values (None: the default).
         xids: the transaction numbers of the block and its savepoints.
         savepoints: the open savepoints, the innermost last.
@@ -57,6 +61,7 @@ class TransactionBlock:
     is_read_only: bool = False
     has_failed: bool = False
     changes_definitions: bool = False
+    definitions_lsn: int | None = None
     local_settings: dict[str, str | None] = field(default_factory=dict)
     xids: BlockXids = field(default_factory=BlockXids)
     savepoints: list[Savepoint] = field(default_factory=list)

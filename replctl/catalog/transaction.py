@@ -444,14 +444,24 @@ def commit_transaction(
     return commit_lsn
 
 
-def note_definitions(connection: Connection, xid: int) -> None:
-    """Record that a transaction block changes definitions only after its present log entries."""
+def put_definitions_lsn(connection: Connection, xid: int, lsn: int) -> None:
+    """Record that a transaction changes definitions only after its log entries up to an LSN."""
     xact = state_schema.pg_xact
-    connection.execute(
-        update(xact)
-        .where(xact.c.xid == xid, xact.c.definitions_lsn.is_(None))
-        .values(definitions_lsn=insert_lsn(connection))
+    connection.execute(update(xact).where(xact.c.xid == xid).values(definitions_lsn=lsn))
+
+
+def mixed_commits(catalog: Catalog, from_lsn: int, to_lsn: int) -> set[int]:
+    """Return the LSNs of the commits in (from_lsn, to_lsn] that may have changed rows before
+    definitions.
+    """
+    xact = state_schema.pg_xact
+    query = select(xact.c.commit_lsn).where(
+        xact.c.dbid == catalog.database_oid,
+        xact.c.definitions_lsn.is_not(None),
+        xact.c.commit_lsn > from_lsn,
+        xact.c.commit_lsn <= to_lsn,
     )
+    return set(catalog.connection.execute(query).scalars())
 
 
 def definitions_lsn(connection: Connection, xid: int) -> int | None:

@@ -34,6 +34,7 @@ from replctl.errors import (
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import version_digest
 from replctl.lake.delta_names import (
+    LAST_CHECKPOINT,
     LOG_FOLDER,
     checked_name,
     is_unfinished_name,
@@ -45,7 +46,6 @@ from replctl.record import dataclass
 from replctl.types.quote import quote_qualified_identifier
 
 _UNFINISHED = f"unfinished-{CATALOG}"
-_LAST_CHECKPOINT = "_last_checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,4 +328,4 @@ def _is_left_out(name: str, version: int) -> bool:
     last = last_version(checked_name(name))
     if last is not None:
         return last > version
-    return checked_name(name) == _LAST_CHECKPOINT or is_unfinished_name(name)
+    return checked_name(name) == LAST_CHECKPOINT or is_unfinished_name(name)

@@ -21,7 +21,7 @@ from replctl.catalog.pg_wal import (
     entries_between,
     numbered,
 )
-from replctl.catalog.transaction import Catalog, definitions_lsn
+from replctl.catalog.transaction import Catalog, definitions_lsn, mixed_commits
 from replctl.errors import (
     DataError,
     FeatureNotSupported,
@@ -103,9 +103,11 @@ class BatchDecoding:
             result = []
             relids = {e.relid for e in entries}
             previous = _definitions(catalog.as_of(commits[0]), publications, relids)
-            for lsn in _between_commits(catalog.changes_between(from_lsn, to_lsn), commits):
+            changes = catalog.changes_between(from_lsn, to_lsn)
+            mixed = mixed_commits(catalog, from_lsn, to_lsn) if changes else set()
+            for lsn in _between_commits(changes, commits):
                 current = _definitions(catalog.as_of(lsn), publications, relids)
-                if current != previous:
+                if current != previous or lsn in mixed:
                     result.append(lsn)
                 previous = current
         return result

@@ -18,7 +18,7 @@ from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_replication_slots import commit_with_origin, raise_origin
 from replctl.catalog.pg_wal import take_back
 from replctl.catalog.storage import abandon_storage
-from replctl.catalog.transaction import abort_transaction, insert_lsn
+from replctl.catalog.transaction import abort_transaction, insert_lsn, put_definitions_lsn
 from replctl.errors import InvalidSavepointSpecification, PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
@@ -66,6 +66,8 @@ def commit(session: Session) -> None:
                     raise broken[relid]
             written = [relation for relation in relations if relation.oid in intended]
             delete_intents(catalog.connection, top)
+            if block.definitions_lsn is not None:
+                put_definitions_lsn(catalog.connection, top, block.definitions_lsn)
             commit_with_origin(
                 catalog.connection,
                 top,
@@ -138,7 +140,10 @@ def savepoint(session: Session, name: str) -> None:
     block = _open(session)
     with session.cluster.begin(write=False) as connection:
         lsn = insert_lsn(connection)
-    block.savepoints.append(Savepoint(name, lsn, dict(session.settings), _versions(session, block)))
+    versions = _versions(session, block)
+    block.savepoints.append(
+        Savepoint(name, lsn, dict(session.settings), versions, block.definitions_lsn)
+    )
     block.xids.levels.append([])
 
 
@@ -165,6 +170,7 @@ def rollback_to(session: Session, name: str) -> None:
     block = _open(session)
     place = _place(block, name)
     goal = block.savepoints[place]
+    block.definitions_lsn = goal.definitions_lsn
     top = block.xids.top
     relations = {} if top is None else undo_commits(session, top, goal.versions)
     gone = [xid for level in block.xids.levels[place + 1 :] for xid in level]

@@ -31,6 +31,7 @@ from replctl.lake.delta_log import (
     sidecars_of,
 )
 from replctl.lake.delta_names import (
+    LAST_CHECKPOINT,
     LOG_FOLDER,
     SIDECAR_FOLDER,
     is_data_name,
@@ -287,7 +288,7 @@ def remove_versions(location: str, first: int) -> None:
         key=lambda item: (item[0], f"{LOG_FOLDER}/{item[1]}" != version_path(item[0])),
     )
     try:
-        for name in ("_last_checkpoint", *(name for _version, name in reversed(later))):
+        for name in (LAST_CHECKPOINT, *(name for _version, name in reversed(later))):
             folder.delete(f"{LOG_FOLDER}/{name}")
     except OSError as error:
         raise IoError(f'could not remove commits of "{location}": {error}') from error

@@ -13,6 +13,8 @@ import re
 
 LOG_FOLDER = "_delta_log"
 SIDECAR_FOLDER = f"{LOG_FOLDER}/_sidecars"
+#: The file in the log that names its newest checkpoint.
+LAST_CHECKPOINT = "_last_checkpoint"
 _STAGED_FOLDER = f"{LOG_FOLDER}/_staged_commits"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -50,7 +52,7 @@ def is_log_name(path: str) -> bool:
     folder, _, _last = path.rpartition("/")
     name = checked_name(path)
     if folder == LOG_FOLDER:
-        is_entry = name == "_last_checkpoint" or last_version(name) is not None
+        is_entry = name == LAST_CHECKPOINT or last_version(name) is not None
         return is_entry or is_unfinished_name(name)
     if folder == SIDECAR_FOLDER:
         return _SIDECAR.fullmatch(name) is not None
@@ -62,7 +64,7 @@ def is_unfinished_name(name: str) -> bool:
     found = _UNFINISHED.fullmatch(name)
     if found is None:
         return False
-    return found[1] is None or found[1] == "_last_checkpoint" or last_version(found[1]) is not None
+    return found[1] is None or found[1] == LAST_CHECKPOINT or last_version(found[1]) is not None
 
 
 def version_path(version: int) -> str:

@@ -6,14 +6,17 @@ disk at once: after a power failure it would know versions whose files are empty
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from replctl.durable_file import sync_directory, sync_file
 from replctl.lake.delta_actions import file_uris
-from replctl.lake.delta_log import log_versions, read_actions
-from replctl.lake.delta_names import LOG_FOLDER, version_path
+from replctl.lake.delta_log import log_names, read_actions, versions_in
+from replctl.lake.delta_names import LAST_CHECKPOINT, LOG_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
+
+_OF_VERSION = re.compile(r"\d{20}(?=\.)", re.ASCII)
 
 
 def sync_versions(location: str, after: int | None) -> None:
@@ -31,9 +34,11 @@ def sync_versions(location: str, after: int | None) -> None:
     if not folder.is_local:
         return
     known = -1 if after is None else after
-    newer = sorted(version for version in log_versions(location) if version > known)
+    names = log_names(location)
+    newer = sorted(version for version in versions_in(names) if version > known)
     files = [path for version in newer for path in _added(location, version)]
-    files += map(version_path, newer)  # last: a version must not name files that are missing
+    if newer:  # last: no version may name files that are missing
+        files += sorted(f"{LOG_FOLDER}/{name}" for name in names if _is_newer(name, known))
     folders = {"", LOG_FOLDER} if newer else set()
     for path in files:
         sync_file(f"{folder.location}/{path}")
@@ -44,6 +49,14 @@ def sync_versions(location: str, after: int | None) -> None:
     if after is None and newer:
         for parent in list(folder.parents())[:2]:  # a new table, perhaps the first of its database
             sync_directory(parent.location)
+
+
+def _is_newer(name: str, version: int) -> bool:
+    """Return whether a log's file belongs to a newer version (its commit, checksum or checkpoint),
+    or names the newest checkpoint.
+    """
+    found = _OF_VERSION.match(name)
+    return name == LAST_CHECKPOINT if found is None else int(found[0]) > version
 
 
 def _added(location: str, version: int) -> Iterator[str]:

@@ -190,20 +190,29 @@ class _Batch:
         until = definitions_lsn(catalog.connection, commit.xid) if relids else None
         if until is None:
             return
-        found = self._published_of(catalog.as_of(commit.commit_lsn - 1), relids)
+        before = catalog.as_of(commit.commit_lsn - 1)
+        found = self._published_of(before, relids, must_exist=False)
         for entry in commit.entries:
             if entry.relid in found and entry.lsn <= until:
                 yield entry, found[entry.relid]
 
-    def _published_of(self, then: Catalog, relids: Collection[int]) -> dict[int, PublishedRelation]:
-        """Return the published relations among some relations at a time, by OID."""
+    def _published_of(
+        self, then: Catalog, relids: Collection[int], *, must_exist: bool = True
+    ) -> dict[int, PublishedRelation]:
+        """Return the published relations among some relations at a time, by OID.
+
+        Args:
+            must_exist: all publications must exist at this time.
+        """
         found = {
-            oid: self._published(then, relation)
+            oid: self._published(then, relation, must_exist=must_exist)
             for oid, relation in load_relations(then, relids).items()
         }
         return {oid: item for oid, item in found.items() if item is not None}
 
-    def _published(self, then: Catalog, relation: Relation) -> PublishedRelation | None:
+    def _published(
+        self, then: Catalog, relation: Relation, *, must_exist: bool
+    ) -> PublishedRelation | None:
         if self._publications is None:
             if (
                 relation.kind == RelKind.MATERIALIZED_VIEW
@@ -218,7 +227,7 @@ class _Batch:
         publication_set = PublicationSet.of_names(then, self._publications)
         found = {publication.name for publication in publication_set.publications}
         for name in self._publications:
-            if name not in found:
+            if must_exist and name not in found:
                 raise UndefinedObject(f'publication "{name}" does not exist')
         return publication_set.changes_of(relation)
 

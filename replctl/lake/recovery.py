@@ -20,8 +20,9 @@ from replctl.catalog.transaction import (
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake import commit_log
 from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.durable_version import sync_versions
 from replctl.lake.leftovers import report_files, take_over
-from replctl.lake.undo import commits_since, undo_commits, warn_of_undo, written_tables
+from replctl.lake.undo import commits_since, storage_of, undo_commits, warn_of_undo, written_tables
 from replctl.session import Session
 
 
@@ -120,6 +121,9 @@ def _end_in_progress(session: Session, xid: int) -> None:
     if not (done and any(intent.is_whole for intent in intents)):
         _undo(session, xid)
         return
+    for intent in intents:
+        if (relation := relations.get(intent.relid)) is not None:
+            sync_versions(storage_of(relation).location, intent.version)
     origin = None
     if done[0].origin is not None and done[0].origin_at is not None:
         origin = SessionOrigin(done[0].origin, *done[0].origin_at)

@@ -15,6 +15,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import SerializationFailure
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_rules import append_only_error
+from replctl.lake.durable_version import sync_versions
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
@@ -24,6 +25,7 @@ from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, undo_relation
 from replctl.lake.target_relations import PartitionTrees, TargetRelations, leaves_of_trees
+from replctl.lake.undo import storage_of
 from replctl.lake.waiting import when_free
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
@@ -133,7 +135,9 @@ class TargetWrite:
     ) -> None:
         """Write the rows of an outcome into one leaf partition, unless they are already written."""
         relid = outcome.leaf_relid(number)
-        if relid in outcome.table.done:
+        if relid in outcome.table.done:  # perhaps by a dead process
+            location = storage_of(writer.relations[relid]).location
+            sync_versions(location, outcome.table.done[relid])
             return
         writer.prepare(relid)
         if not outcome.table.is_replaced:

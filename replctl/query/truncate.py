@@ -89,7 +89,7 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:
     """Restart the sequences that the tables own (RESTART IDENTITY)."""
-    with session.write() as catalog:
+    with session.write(changes_definitions=False) as catalog:
         for relid in relids:
             for sequence in owned_sequences(catalog, relid):
                 restart_sequence(catalog, sequence, in_block=session.block is not None)

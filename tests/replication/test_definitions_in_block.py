@@ -27,6 +27,9 @@ CREATE SCHEMA other;
         ("ALTER TABLE r DETACH PARTITION l; TRUNCATE l;", ""),
         ("TRUNCATE t; ALTER PUBLICATION p DROP TABLE t, r; TRUNCATE l;", "t"),
         ("CREATE TABLE n (a int); TRUNCATE t; ALTER PUBLICATION p ADD TABLE n;", "t"),
+        ("SAVEPOINT s; CREATE TABLE n (); ROLLBACK TO s; TRUNCATE t; DROP TABLE t;", "t"),
+        ("SAVEPOINT s; TRUNCATE t; DROP TABLE t; ROLLBACK TO s; TRUNCATE l;", "l"),
+        ("TRUNCATE l RESTART IDENTITY; TRUNCATE t; DROP TABLE t;", "l t"),
     ],
 )
 def test_changes_before_a_change_of_definitions_are_sent(
@@ -60,6 +63,43 @@ def test_changes_before_a_change_of_definitions_are_sent(
     rows = outcome.stdout.splitlines()
     assert f"emptied: {emptied}" in rows
     assert f"sent: {1 if emptied else 0}" in rows
+
+
+def test_a_table_is_published_and_no_longer_published_between_two_syncs(psql: Psql) -> None:
+    script = "\n".join((
+        "CREATE DATABASE a;",
+        "CREATE DATABASE b;",
+        rf"\c a{_TABLES}",
+        "CREATE PUBLICATION p FOR TABLE t, r;",
+        rf"\c b{_TABLES}",
+        "INSERT INTO t VALUES (1);",
+        "CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=a' PUBLICATION p"
+        " WITH (copy_data = false);",
+        r"\c a",
+        "ALTER PUBLICATION p DROP TABLE t;",
+        "TRUNCATE l;",
+        "ALTER PUBLICATION p ADD TABLE t;",
+        "BEGIN; TRUNCATE t; ALTER PUBLICATION p DROP TABLE t; COMMIT;",
+        r"\c b",
+        r"\sync",
+        "SELECT 'rows: ' || count(*) FROM t;",
+    ))  # fmt: skip
+    outcome = psql("-X", "-q", "-A", "-t", script=script)
+    assert "ERROR" not in outcome.stderr, outcome.stderr
+    assert outcome.stdout.splitlines()[-1] == "rows: 0"
+
+
+def test_a_publication_may_be_created_after_changes_of_other_tables(psql: Psql) -> None:
+    script = "\n".join((
+        "CREATE TABLE t (a int); CREATE TABLE u (a int);",
+        "SELECT FROM pg_create_logical_replication_slot('sent', 'pgoutput');",
+        "BEGIN; TRUNCATE u; CREATE PUBLICATION p FOR TABLE t; COMMIT;",
+        "TRUNCATE t;",
+        "SELECT count(*) FROM pg_logical_slot_get_binary_changes('sent', NULL, NULL,"
+        " 'proto_version', '1', 'publication_names', 'p') WHERE get_byte(data, 0) = 84;",
+    ))  # fmt: skip
+    outcome = psql("-X", "-q", "-A", "-t", script=script)
+    assert outcome.stdout.splitlines()[-1] == "1", outcome.stderr
 
 
 def test_test_decoding_shows_a_table_that_was_dropped_later(psql: Psql) -> None:
