@@ -62,7 +62,7 @@ def test_changes_before_a_change_of_definitions_are_sent(
     assert "ERROR" not in outcome.stderr, outcome.stderr
     rows = outcome.stdout.splitlines()
     assert f"emptied: {emptied}" in rows
-    assert f"sent: {1 if emptied else 0}" in rows
+    assert ("sent: 0" in rows) == (not emptied)
 
 
 def test_a_table_is_published_and_no_longer_published_between_two_syncs(psql: Psql) -> None:
