@@ -39,6 +39,7 @@ from replctl.catalog.pg_control import (
     ControlData,
     check_recovers,
     check_writable,
+    end_replacement,
     read_control,
     replace_by,
 )
@@ -418,6 +419,7 @@ class Cluster:
             if _timeline_of(Path(home), control.system_identifier) > control.timeline:
                 with self.begin(write=True) as connection:
                     replace_by(connection, home)
+                    end_replacement(connection, home)
                 return
 
     # -- creating and upgrading

@@ -146,3 +146,11 @@ def replace_by(connection: Connection, home: str) -> None:
     writes.
     """
     connection.execute(update(state_schema.pg_control).values(promoted_to=home))
+
+
+def end_replacement(connection: Connection, home: str) -> None:
+    """Record that the promotion of a standby needs nothing more from this cluster: the standby's
+    slot no longer shows that another directory may complete it (is_replaced_by).
+    """
+    slot = state_schema.pg_replication_slots
+    connection.execute(update(slot).where(slot.c.standby_home == home).values(standby_home=None))

@@ -43,8 +43,11 @@ def follow_hint(standby: Path, primary: str) -> str:
 
 def is_replaced_by(primary: Cluster, standby: Cluster) -> bool:
     """Return whether a primary is marked as replaced by this standby: the standby's promotion has
-    begun.  The standby's directory may have another name since then: the slot of the standby has
-    the name that the standby had in its last sync.
+    begun.
+
+    The standby's directory may have another name since then.  While the promotion is incomplete,
+    the standby's slot has the name under which it began (promotion.py).  Afterwards it has none, so
+    a copy of the promoted standby is not taken for it.
     """
     promoted_to = primary.control().promoted_to
     if promoted_to is None:

@@ -7,19 +7,22 @@ the standby follows the primary a last time, and has its complete catalog.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, update
 
 from replctl.catalog import schema, state_schema
+from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.pg_control import check_recovers, replace_by
+from replctl.catalog.pg_control import check_recovers, end_replacement, replace_by
 from replctl.catalog.primary import (
     follow_hint,
     is_replaced_by,
     open_primary,
     reading_primary,
 )
-from replctl.catalog.standby import follow
+from replctl.catalog.standby import follow, take_slot
 from replctl.catalog.table_home import keep_tables
 from replctl.catalog.transaction import Catalog
 from replctl.errors import CannotConnectNow, LockNotAvailable
@@ -51,6 +54,9 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
         injection_point("promotion.after-replacement")
         _wait_for_writers(primary, time.monotonic() + wait_seconds)
         follow(standby, primary.path, with_slots=True)
+        # Before the standby is the primary: a copy of it must never complete the promotion, too.
+        with _replaced(primary) as connection:
+            end_replacement(connection, str(standby.path.resolve()))
     injection_point("promotion.before-end")
     with standby.begin(write=True, in_recovery=True) as connection:
         become_primary(connection)
@@ -87,22 +93,36 @@ def database_oids(connection: Connection) -> list[int]:
 
 
 def _replace(primary: Cluster, standby: Cluster) -> None:
-    """Mark the old primary as replaced, so that it accepts no more commits."""
+    """Mark the old primary as replaced, so that it accepts no more commits.  The standby's slot has
+    the same directory until the promotion is complete.
+    """
     promoted_to, home = primary.control().promoted_to, str(standby.path.resolve())
+    slot_name = read_auto_conf(standby.path).get("primary_slot_name", "")
     if promoted_to is None:
         with primary.begin(write=True) as connection:
             replace_by(connection, home)
+            take_slot(connection, slot_name, home)
     elif not is_replaced_by(primary, standby):
         raise CannotConnectNow(
             f'standby "{promoted_to}" was promoted before',
             hint=follow_hint(standby.path, promoted_to),
         )
     elif promoted_to != home:  # an earlier promotion has failed, and the standby was moved since
-        with (
-            primary.engine.connect() as connection,
-            connection.execution_options(replctl_write=True).begin(),
-        ):
+        with _replaced(primary) as connection:
             replace_by(connection, home)
+            take_slot(connection, slot_name, home)
+
+
+@contextmanager
+def _replaced(primary: Cluster) -> Iterator[Connection]:
+    """Yield a transaction that writes a primary that refuses other writes, because it is marked as
+    replaced.
+    """
+    with (
+        primary.engine.connect() as connection,
+        connection.execution_options(replctl_write=True).begin(),
+    ):
+        yield connection
 
 
 def _wait_for_writers(primary: Cluster, deadline: float) -> None:

@@ -262,10 +262,13 @@ def _reserve_slot(connection: Connection, name: str, home: str) -> None:
             f'replication slot "{name}" is used by standby "{slot.standby_home}"'
         )
     check_not_invalidated(slot)
-    _take_slot(connection, name, home)
+    take_slot(connection, name, home)
 
 
-def _take_slot(connection: Connection, name: str, home: str) -> None:
+def take_slot(connection: Connection, name: str, home: str) -> None:
+    """Record the directory of the standby that uses a slot.  Do nothing if there is no such
+    slot.
+    """
     table = state_schema.pg_replication_slots
     connection.execute(update(table).where(table.c.slot_name == name).values(standby_home=home))
 
@@ -316,5 +319,5 @@ def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
         check_not_invalidated(slot)
         home = str(standby.path.resolve())
         if slot.standby_home != home:
-            _take_slot(connection, slot_name, home)
+            take_slot(connection, slot_name, home)
         advance_slot(connection, slot_name, lsn)

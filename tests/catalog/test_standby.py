@@ -463,6 +463,51 @@ def test_an_interrupted_promotion_continues_under_another_name(
     again.close()
 
 
+def test_an_interrupted_promotion_continues_after_two_moves(
+    primary: Database, standby: Database, tmp_path: Path
+) -> None:
+    standby.session.cluster.close()
+    homes = [tmp_path / name for name in ("standby", "second", "third")]
+    homes[0].rename(homes[1])
+    second = open_cluster(homes[1])
+    with (
+        primary.session.cluster.lock("relation-16384"),
+        pytest.raises(LockNotAvailable, match="server did not promote in time"),
+    ):
+        promote(second, 0)
+    second.close()
+    homes[1].rename(homes[2])
+    third = open_cluster(homes[2])
+    promote(third, 0)
+    assert not third.is_in_recovery
+    third.close()
+
+
+@pytest.mark.parametrize("is_primary_reached", [True, False])
+def test_a_copy_of_a_promoted_standby_is_not_promoted(
+    primary: Database, standby: Database, tmp_path: Path, *, is_primary_reached: bool
+) -> None:
+    promoted = standby.session.cluster
+    home, copy = promoted.path, tmp_path / "copy"
+    shutil.copytree(home, copy)
+    if is_primary_reached:
+        promote(promoted)
+    else:
+        promote_without_primary(promoted)
+        open_cluster(primary.session.cluster.path).close()
+    promoted.close()
+    home.rename(tmp_path / "moved")
+    other = open_cluster(copy)
+    with pytest.raises(CannotConnectNow, match="was promoted before"):
+        promote(other, 0)
+    with pytest.raises(CannotConnectNow) as caught:
+        receive(other)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("In the new primary")
+    assert other.is_in_recovery
+    other.close()
+
+
 def _commit(location: str, version: int, metadata: str) -> None:
     """Write a commit with rows as the primary does, but only into Delta's log."""
     folder = Path(location) / "_delta_log"
