@@ -42,7 +42,8 @@ def advance_sequences(
 ) -> list[FoundSequence]:
     """Let the sequences of a database continue after the values in lost commits.
 
-    A sequence that no column owns stays, because its values may be in any column.
+    A sequence that no column owns stays, because its values may be in any column.  Commits of other
+    writers say nothing about sequences, because only replctl takes values from them.
 
     Args:
         commits: the commits of each table that the catalog lacked, by OID.
@@ -50,9 +51,13 @@ def advance_sequences(
 
     Returns:
         the sequences that were set, and those that may give values again; none if no table has
-        lost commits.
+        lost commits of this cluster.
     """
-    changed = {oid for oid, lost in commits.items() if any(c.changes_data for c in lost)}
+    own = {
+        oid: [commit for commit in lost if commit.changes_data and commit.mark is not None]
+        for oid, lost in commits.items()
+    }
+    changed = {oid for oid, lost in own.items() if lost}
     if not (changed or unknown):
         return []
     sequences = pg_sequence.list_sequences(catalog)
@@ -62,7 +67,7 @@ def advance_sequences(
     for sequence in sequences:
         name = relations[sequence.relid].qualified_name
         tables = descendants_of(catalog, sequence.owner_relid) if sequence.owner_relid else []
-        lost = {oid: commits[oid] for oid in tables if oid in changed}
+        lost = {oid: own[oid] for oid in tables if oid in changed}
         is_known = bool(tables) and not set(tables).intersection(unknown)
         values = _given(catalog, sequence, lost) if is_known else None
         if values is None:
@@ -80,7 +85,8 @@ def _given(
     commits: Mapping[int, Sequence[DeltaCommit]],
 ) -> list[int] | None:
     """Return values that a sequence has given to rows of commits, among them the last one; None if
-    they are unknown.
+    they are unknown.  A row that had its value from a user may have a value after which the
+    sequence cannot continue: then they are unknown, too.
 
     Args:
         commits: the commits of the owning table and of its partitions, by OID.
@@ -94,7 +100,10 @@ def _given(
         if values is None:
             return None
         found += values
-    are_valid = all(sequence.minimum <= value <= sequence.maximum for value in found)
+    next_values = [value + sequence.increment for value in found]
+    are_valid = all(
+        sequence.minimum <= value <= sequence.maximum for value in (*found, *next_values)
+    )
     return found if are_valid and not (sequence.cycles and found) else None
 
 

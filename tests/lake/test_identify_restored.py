@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from fix_lake import Lake, log_file, table_location
 from fix_psql import Psql
 from golden_script import answer_of
@@ -180,6 +181,29 @@ def test_sequences_continue_after_lost_values(psql: Psql, tmp_path: Path) -> Non
         "-A", "-t", "-c", "SELECT id FROM t ORDER BY 1", "-c", "SELECT id FROM p ORDER BY 1"
     )
     assert found.stdout.split() == ["1", "2", "3", "4", "-4", "-3", "-2", "-1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_own", "expected"),
+    [
+        (1000, False, None),
+        (1000, True, "set to 1000"),
+        (2**31 - 1, True, "may give values again"),  # a user's value
+    ],
+)
+def test_sequences_continue_after_values_that_they_can_have_given(
+    lake: Lake, value: int, *, is_own: bool, expected: str | None
+) -> None:
+    lake.run("create sequence s as int owned by t.id")
+    lake.update()
+    mark = CommitMark("lost", 1, 6_000, whole=True)
+    text = commit_log.marked_text(lake.session.cluster, mark, lake.oid)
+    rows = pa.table({"id": pa.array([value], pa.int32()), "v": ["x"]})
+    metadata = CommitProperties(custom_metadata={"userMetadata": text} if is_own else {})
+    write_deltalake(lake.location, rows, mode="append", commit_properties=metadata)
+    said = [line for line in identify(lake) if line.startswith("postgres: public.s: ")]
+    assert len(said) == (expected is not None)
+    assert all(line.startswith(f"postgres: public.s: {expected}") for line in said)
 
 
 @pytest.mark.parametrize("change", [_older, _older_and_written_since])
