@@ -32,7 +32,7 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.injection_point import injection_point
-from replctl.lake.delta_log import version_digest
+from replctl.lake.delta_log import latest_version, version_digest
 from replctl.lake.delta_names import (
     LAST_CHECKPOINT,
     LOG_FOLDER,
@@ -182,10 +182,13 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
             fault = None if table.name is None else _fault(table, target)
             if fault is not None:
                 message = f'table "{table.name}" in the backup is not as the catalog knows it'
-                problems.append(_named(DataCorrupted(message), table, source, fault))
+                error = _named(DataCorrupted(message), table, source, fault)
+                if _is_cleaned(table, source):
+                    error.hint = _read_hint(table)
+                problems.append(error)
         elif table.name is not None:
-            error = UndefinedFile(f'could not find the Delta table "{source}"')
-            raise _named(error, table, source)
+            missing = UndefinedFile(f'could not find the Delta table "{source}"')
+            raise _named(missing, table, source)
     _forget_later_columns(catalog, tables)
     _forget_blocks(catalog)
     if (cluster.path / AUTO_CONF).exists():
@@ -203,6 +206,24 @@ def _fault(table: _Table, copied: Path) -> str | None:
         return f"It has no version {table.version}."
     is_other = table.logged == table.version and table.digest not in (None, found)
     return f"It has another version {table.version}." if is_other else None
+
+
+def _is_cleaned(table: _Table, source: Path) -> bool:
+    """Return whether the log of a table was cleaned up to versions that the catalog does not know
+    (Chain.CLEANED): the table is whole, but the backup cannot have its state in the catalog.
+    """
+    newest = latest_version(str(source))
+    is_newer = newest is not None and newest > table.version
+    return is_newer and version_digest(str(source), table.version) is None
+
+
+def _read_hint(table: _Table) -> str:
+    """Return the hint with the query that lets the catalog learn a table's newest version."""
+    name = quote_qualified_identifier(table.schema or "", table.name or "")
+    return (
+        f'In database "{table.database}", use SELECT count(*) FROM {name}; then back up into'
+        " another directory."
+    )
 
 
 def _named(error: PostgresError, table: _Table, source: Path, fault: str = "") -> PostgresError:

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
 from patience import PATIENCE
+from test_target_fault import clean
 
 from replctl.catalog import cluster_identity, schema
 from replctl.catalog.cluster import Cluster
@@ -49,6 +50,7 @@ from replctl.lake.delta_vacuum import vacuum_table
 from replctl.lake.identify_copy import identify_copied
 from replctl.lake.promotion_without_primary import accept_restored_catalog
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.table_read import enter_foreign_versions
 from replctl.open_node import open_publisher
 from replctl.own_command import own_command
 from replctl.session import Session
@@ -483,6 +485,20 @@ def test_a_backup_reports_tables_that_do_not_fit_the_catalog(
     assert problem.detail.startswith('Table "public.t" of database "postgres" is stored at')
     assert problem.detail.endswith("version 1.")
     assert "DROP TABLE public.t" in (problem.hint or "")
+
+
+def test_the_hint_of_a_backup_of_a_cleaned_log(lake: Lake, tmp_path: Path) -> None:
+    lake.update()
+    for _number in range(2):
+        DeltaTable(lake.location).update(updates={"v": "'x'"}, predicate="id = 1")
+    clean(lake)
+    (problem,) = back_up(lake.session.cluster, tmp_path / "backup").problems
+    assert problem.hint == (
+        'In database "postgres", use SELECT count(*) FROM public.t; then back up into another'
+        " directory."
+    )
+    enter_foreign_versions(lake.session)  # as the query does
+    assert back_up(lake.session.cluster, tmp_path / "again").problems == []
 
 
 def test_a_backup_of_a_home_that_cannot_be_written(
