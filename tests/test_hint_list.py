@@ -110,6 +110,8 @@ HINTS: dict[str, str] = {
     "Restore the directory from a backup, or use DROP TABLE {}.": "lake/"
     "test_copied.py::test_a_backup_reports_tables_that_do_not_fit_the_catalog",
     "_read_hint(table)": f"{_COPIED}the_hint_of_a_backup_of_a_cleaned_log",
+    "Remove it before a program can write it again.": f"{_COPIED}an_original_that_cannot_be_written"
+    "_is_given_up",
     "Restore its file from a backup.": f"{_HINTS}_a_log_with_a_hole",
     "Restore the file from a backup.": "lake/test_table_error.py::test_a_file_that_cannot_be_read",
     "Restore the file from a backup. Or remove the file and its rows from Delta's log, in"

@@ -26,31 +26,53 @@ from replctl.catalog.storage import abandon_storage, keep_versions
 from replctl.catalog.table_home import BASE, TableHome, lies_at_home
 from replctl.catalog.transaction import Catalog, abort_transaction, commit_transaction
 from replctl.conninfo import leads_to_own_cluster, parse_conninfo
-from replctl.errors import FeatureNotSupported, ObjectInUse, ObjectNotInPrerequisiteState
+from replctl.errors import (
+    FeatureNotSupported,
+    ObjectInUse,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+)
 from replctl.record import dataclass
 
 _STANDBYS_TO_WAIT_FOR = "synchronized_standby_slots"
 
 
-def identify_moved(cluster: Cluster) -> None:
+def identify_moved(cluster: Cluster) -> PostgresError | None:
     """Make the directory of a cluster its home. If the recorded home still has the cluster, replctl
     regards that directory as the copy, and refuses it from now on.
+
+    Returns:
+        a warning if the recorded home cannot be written, and so still is a home of the cluster;
+        else None.
 
     Raises:
         ObjectInUse: programs use the cluster in the recorded home.
     """
+    warning = None
     path = cluster.path.resolve()
     home = _recorded_home(cluster)
     if not is_at_home(home, path) and _holds(home, cluster.system_identifier):
         former = open_cluster(home, is_checked=False)
         try:
             _check_not_in_use(former)
-            with former.begin(write=True, in_recovery=True) as connection:
-                record_home(connection, path)
+            if former.refusal is None:
+                with former.begin(write=True, in_recovery=True) as connection:
+                    record_home(connection, path)
+            else:
+                warning = _two_homes(former.refusal, home)
         finally:
             former.close()
     with cluster.begin(write=True, in_recovery=True) as connection:
         record_home(connection, path)
+    return warning
+
+
+def _two_homes(refusal: PostgresError, home: str) -> ObjectNotInPrerequisiteState:
+    return ObjectNotInPrerequisiteState(
+        f'directory "{home}" still is a home of the cluster, too',
+        detail=f"It cannot be changed: {refusal.message}.",
+        hint="Remove it before a program can write it again.",
+    )
 
 
 def _holds(home: str, system_identifier: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,11 +84,19 @@ def _identify(
         elif restored:
             _report_restored(cluster)
         elif moved:
-            from replctl.catalog.identify import identify_moved
-
-            identify_moved(cluster)
+            _report_moved(cluster)
         else:
             print(f"system identifier: {cluster.system_identifier}\nhome: {cluster.path}")
+
+
+def _report_moved(cluster: Cluster) -> None:
+    from replctl.catalog.identify import identify_moved
+
+    warning = identify_moved(cluster)
+    if warning is not None:
+        print(f"replctl: warning: {warning.message}", file=sys.stderr)
+        print(f"replctl: detail: {warning.detail}", file=sys.stderr)
+        print(f"replctl: hint: {warning.hint}", file=sys.stderr)
 
 
 def _report_copied(cluster: Cluster) -> None:

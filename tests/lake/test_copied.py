@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
+from fix_psql import Psql
 from golden_script import answer_of
 from patience import PATIENCE
 from test_target_fault import clean
 
-from replctl.catalog import cluster_identity, schema
+from replctl.catalog import cluster_identity, identify, schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.identify import identify_moved
@@ -260,6 +261,24 @@ def test_an_original_that_cannot_be_read_is_not_gone(lake: Lake, tmp_path: Path)
     copy = open_cluster(tmp_path / "copy", is_checked=False)
     identify_moved(copy)
     copy.close()
+    open_cluster(tmp_path / "copy").close()
+
+
+def test_an_original_that_cannot_be_written_is_given_up(
+    lake: Lake, psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = lake.session.cluster.path
+    lake.session.cluster.close()
+    shutil.copytree(home, tmp_path / "copy")
+    refusal = DiskFull("no space left on device")
+    monkeypatch.setattr(
+        identify, "open_cluster", lambda path, *, is_checked: ReadOnlyCluster(Path(path), refusal)
+    )
+    moved = psql("cluster", "identify", "--moved", "--home", str(tmp_path / "copy"))
+    assert moved.exit_code == 0
+    assert f'warning: directory "{home}" still is a home of the cluster' in moved.stderr
+    assert "hint: Remove it before" in moved.stderr
+    shutil.rmtree(home)
     open_cluster(tmp_path / "copy").close()
 
 
