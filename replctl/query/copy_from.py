@@ -119,7 +119,7 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
         relation = None if relation is None else with_delta_columns(relation)
         relation = as_planned(relation, plan.relation)
         supplied = frozenset(item.column.name for item in plan.given)
-        table_plan = replace(plan_of(catalog, relation), supplied=supplied)
+        table_plan = replace(plan_of(catalog, relation), supplied=supplied, only_adds=True)
         source = _source(plan, LakeDialect(function_context(session, catalog)))
     with (
         written(session, [table_plan]) as (table,),

@@ -97,7 +97,8 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         plan = plan_of(catalog, relation)
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
         action = conflict_action(session, catalog, analyzer, plan, statement)
-        plan = replace(plan, supplied=rows.supplied | action.assigned)
+        supplied = rows.supplied | action.assigned
+        plan = replace(plan, supplied=supplied, only_adds=action.update is None)
         outputs = _returning(analyzer, relation, statement)
         _conditions, checks = changed_rows(
             context.environment.privileges,
@@ -146,7 +147,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
         PostgresError: the query fails.
     """
     with session.read() as catalog:
-        plan = plan_of(catalog, relation)
+        plan = replace(plan_of(catalog, relation), only_adds=True)
         context = function_context(session, catalog)
         privileges = None if reader is None else privileges_of(context.environment.catalog, reader)
         query = rewritten(context, query, privileges=privileges)

@@ -57,6 +57,7 @@ class Plan:
         other_relations: the tables at the other ends of these keys.
         named: the table that the statement names, if `relation` is a child of it.
         supplied: names of the columns with values in the statement.
+        only_adds: the statement adds rows, and changes no existing row.
     """
 
     relation: Relation
@@ -66,10 +67,21 @@ class Plan:
     other_relations: dict[int, Relation]
     named: Relation | None = None
     supplied: frozenset[str] = frozenset()
+    only_adds: bool = False
 
     @property
     def target(self) -> Target:
         return local_target(self.relation, self.tree)
+
+    @property
+    def checked_relations(self) -> dict[int, Relation]:
+        """Return the tables that the statement reads to check foreign keys, by OID.  New rows break
+        no foreign key that refers to the table.
+        """
+        if not self.only_adds:
+            return self.other_relations
+        referenced = (constraint.ref_relid for constraint, _reference in self.references)
+        return {oid: self.other_relations[oid] for oid in referenced}
 
 
 class WrittenTable:
@@ -272,7 +284,7 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
     ):
         for oid, leaf in leaves.items():
             as_planned(writer.relations.get(oid), leaf)
-        _check_guarded(session, {k: v for plan in plans for k, v in plan.other_relations.items()})
+        _check_others(session, {k: v for plan in plans for k, v in plan.checked_relations.items()})
         yield [WrittenTable(session, plan, writer, stack) for plan in plans]
 
 
@@ -287,9 +299,9 @@ def as_planned(current: Relation | None, planned: Relation) -> Relation:
     return current
 
 
-def _check_guarded(session: Session, others: Mapping[int, Relation]) -> None:
-    """Check that the tables at the other ends of foreign keys still store their columns as planned,
-    and have no commits of a newer state of the catalog.
+def _check_others(session: Session, others: Mapping[int, Relation]) -> None:
+    """Check that the tables that are read to check foreign keys still store their columns as
+    planned, and have no commits of a newer state of the catalog.
 
     Raises:
         SerializationFailure: a table stores a column elsewhere now, or was dropped (40001).

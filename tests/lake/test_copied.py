@@ -11,9 +11,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
-from fix_lake import Lake
+from deltalake import DeltaTable, write_deltalake
+from fix_lake import Lake, table_location
 from fix_psql import Psql
 from golden_script import answer_of
 from patience import PATIENCE
@@ -31,7 +32,7 @@ from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.promotion import promote
 from replctl.catalog.read_only_cluster import ReadOnlyCluster
 from replctl.catalog.standby import create_standby, receive
-from replctl.catalog.storage import begin_storage
+from replctl.catalog.storage import begin_storage, note_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     ConnectionFailure,
@@ -444,6 +445,22 @@ def test_a_block_that_is_open_during_a_backup_is_unknown_in_other_places(
         assert "has commits of this cluster that its catalog lacks" in run(restored, statement)[0]
     assert accept_restored_catalog(restored).undone == 1
     restored.close()
+
+
+def test_an_insert_reads_no_table_whose_keys_refer_to_it(lake: Lake) -> None:
+    lake.run("create table parent (id int primary key)")
+    lake.run("create table child (id int references parent)")
+    with lake.session.read() as catalog:
+        oid = lake.session.environment(catalog).relation_oid(None, "child")
+    assert oid is not None
+    place = str(table_location(lake.session, "child"))
+    write_deltalake(place, pa.table({"id": pa.array([1], pa.int32())}))
+    mark(lake.session.cluster, oid, place, CommitMark("lost", 1, 6_000))
+    with lake.session.cluster.begin(write=True) as connection:
+        note_storage(connection, oid, [1], 0)
+    lake.run("insert into parent values (1)")
+    refused = answer_of(lake.session, "delete from parent")
+    assert "has commits of this cluster that its catalog lacks" in refused[0]
 
 
 def test_a_block_that_is_open_during_a_backup_is_undone_in_its_home(
