@@ -17,8 +17,9 @@ from sqlalchemy import select
 from replctl.adt.value_sets import VALUE_SETS
 from replctl.catalog import state_schema
 from replctl.catalog.acl import Privilege
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.namespace import is_relation_visible
-from replctl.catalog.pg_authid import PREDEFINED_ROLES, WRITE_SERVER_FILES
+from replctl.catalog.pg_authid import PREDEFINED_ROLES, READ_SERVER_FILES, WRITE_SERVER_FILES
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
@@ -54,6 +55,7 @@ from replctl.functions import (
 from replctl.functions.function_context import FunctionContext, Implementation
 from replctl.session_setting import change_setting, reload_configuration, shown_setting
 from replctl.types import builtin, guc, text
+from replctl.types.quote import quote_identifier
 from replctl.types.timestamp import micros
 
 #: The result of version(): replctl behaves like this version of PostgreSQL.
@@ -95,7 +97,7 @@ def _adopt_again(context: FunctionContext, relid: int) -> str:
     Raises:
         ObjectNotInPrerequisiteState: the table does not belong to another cluster (55000).
         InsufficientPrivilege: the role is not the table's owner, or may not write files of the
-            server (42501).
+            server; or the owner may not read and write them (42501).
     """
     relation = _owned_relation(context, relid)
     _check_writable(context, "replctl_adopt_again()")
@@ -109,9 +111,26 @@ def _adopt_again(context: FunctionContext, relid: int) -> str:
         raise ObjectNotInPrerequisiteState(
             f'relation "{relation.qualified_name}" does not belong to another cluster'
         )
+    _check_may_use_files(context, relation)
     with context.cluster.begin(write=True) as connection:
         adopt_again(connection, relid)
     return ""
+
+
+def _check_may_use_files(context: FunctionContext, relation: Relation) -> None:
+    """Check that a table's owner may use tables with a LOCATION.  Otherwise nobody could read the
+    table afterwards.
+    """
+    owner = Privileges(context.catalog, relation.owner)
+    needed = (READ_SERVER_FILES, WRITE_SERVER_FILES)
+    lacking = [PREDEFINED_ROLES[role] for role in needed if not owner.acts_for(role)]
+    if lacking:
+        raise InsufficientPrivilege(
+            "permission denied to adopt a table again",
+            detail=f'The owner "{owner.role.name}" of table "{relation.name}" does not have'
+            " privileges of the roles that tables with a LOCATION need.",
+            hint=f"Use GRANT {', '.join(lacking)} TO {quote_identifier(owner.role.name)}.",
+        )
 
 
 def _owned_relation(context: FunctionContext, relid: int) -> Relation:

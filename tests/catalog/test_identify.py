@@ -133,6 +133,14 @@ def test_only_its_owner_adopts_a_table_again(lake: Lake, tmp_path: Path) -> None
     lake.run("begin read only")
     assert "in a read-only transaction" in answer_of(lake.session, adopt)[0]
     lake.run("rollback")
+    assert "permission denied to adopt a table again" in answer_of(lake.session, adopt)[0]
+    lake.run("reset role")
+    _refused, *more = answer_of(lake.session, adopt)  # nobody could read the table afterwards
+    assert 'The owner "low" of table "u" does not have' in more[0]
+    (grant,) = re.findall(r"GRANT .+(?=\.$)", more[-1])
+    assert grant == "GRANT pg_read_server_files TO low"
+    lake.run(grant)
+    lake.run("set role low")
     lake.run(adopt)
 
 
