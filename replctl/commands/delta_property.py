@@ -225,7 +225,7 @@ def _interval(value: str) -> str | None:
 def _number(minimum: int) -> Callable[[str], str | None]:
     def read(value: str) -> str | None:
         number = plain_number(value)
-        is_right = number is not None and number == int(number) and minimum <= number < 2**31
+        is_right = number is not None and minimum <= number < 2**31 and number == int(number)
         return str(int(number)) if is_right and number is not None else None
 
     return read

@@ -10,6 +10,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.transaction import Catalog
 from replctl.errors import DatatypeMismatch, PostgresError, UndefinedColumn
+from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.lake.adopt import DeltaColumn, delta_type_shown, is_stored_alike, readable_column
 from replctl.lake.column_changes import has_renamings, has_since, stored_names
 from replctl.lake.column_repair import (
@@ -20,6 +21,7 @@ from replctl.lake.column_repair import (
     key_names,
     repair_of,
     restoring_hint,
+    retype_column,
 )
 from replctl.lake.delta_log import columns_of, stored_columns
 from replctl.lake.table_metadata import metadata_at
@@ -273,8 +275,17 @@ def _errors(catalog: Catalog, faults: Iterable[ColumnFault]) -> dict[int, Postgr
     errors = {}
     for fault in faults:
         error = errors[fault.column.attnum] = _error(catalog, fault)
-        error.hint = f"Use {drop_column(fault.relation, fault.column)}"
+        error.hint = f"Use {_change(fault)}"
     return errors
+
+
+def _change(fault: ColumnFault) -> str:
+    """Return the statement after which queries can read the table."""
+    found = fault.readable
+    if found is None:
+        return drop_column(fault.relation, fault.column)
+    shown = BuiltinEnvironment().format_type(found.type, found.typmod)
+    return retype_column(fault.relation, fault.column, (found.type, shown))
 
 
 def _error(catalog: Catalog, fault: ColumnFault) -> PostgresError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.transaction import Catalog
 from replctl.lake.adopt import DeltaColumn
 from replctl.lake.column_dependents import has_type_dependents
@@ -28,7 +29,7 @@ def widened(
     catalog: Catalog, relation: Relation, column: Column, found: DeltaColumn
 ) -> Column | None:
     """Return a column with the type that it has in the Delta table; None if this type is not wider,
-    or if something depends on the old type.
+    or if something depends on the old type.  A text gets a longer length even then.
 
     Args:
         relation: the table of the column.
@@ -36,9 +37,12 @@ def widened(
     """
     if not is_wider((column.type, column.typmod), (found.type, found.typmod)):
         return None
-    if has_type_dependents(catalog, relation, column.attnum):
-        return None
-    return replace(column, type=found.type, typmod=found.typmod)
+    if not has_type_dependents(catalog, relation, column.attnum):
+        return replace(column, type=found.type, typmod=found.typmod)
+    is_alone = not relation.parents and not children_of(catalog, relation.oid)
+    if column.type in ("varchar", "_varchar") and is_alone:  # nothing else reads the length
+        return replace(column, typmod=found.typmod if found.type == column.type else -1)
+    return None
 
 
 def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:

@@ -87,6 +87,8 @@ def test_a_table_with_a_location_is_clustered_at_once(session: Session, tmp_path
          '22023: invalid value for parameter "delta.logRetentionDuration": "1 month"'),
         ("id int", "delta.checkpointInterval = 0",
          '22023: invalid value for parameter "delta.checkpointInterval": "0"'),
+        ("id int", "delta.checkpointInterval = 1e999",
+         '22023: invalid value for parameter "delta.checkpointInterval": "1e999"'),
         ("id int", "delta.checkpointInterval = 5, delta.checkpointinterval = 6",
          '22023: parameter "delta.checkpointInterval" specified more than once'),
     ],

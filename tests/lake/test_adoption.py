@@ -341,6 +341,20 @@ _TYPES = (
 )
 
 
+@pytest.mark.parametrize(("now", "type_"), [("varchar(9)", "(9)"), ("string", "")])
+def test_longer_texts_are_followed_even_if_something_depends_on_the_column(
+    session: Session, tmp_path: Path, now: str, type_: str
+) -> None:
+    folder = tmp_path / "t"
+    _commit_texts(folder, v="varchar(5)", w="string")
+    answer_of(session, f"CREATE TABLE t USING delta LOCATION '{folder}'")
+    answer_of(session, "CREATE PUBLICATION p FOR TABLE t WHERE (v = 'eu')")
+    answer_of(session, "CREATE VIEW x AS SELECT w FROM t")
+    _commit_texts(folder, v=now, w="string")
+    LakePublisher(session).slots.current_lsn([RelationName("public", "t")])
+    assert answer_of(session, _TYPES)[0] == f"| v character varying{type_}, w text"
+
+
 def test_lengths_of_texts_are_taken_over_and_followed(session: Session, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     place = f"USING delta LOCATION '{folder}'"
