@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.storage import PARTITION_TIMEZONE
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import (
     checkpoints,
@@ -58,23 +58,49 @@ class _Seen:
 _remembered: dict[str, _Seen] = {}
 
 
-def _partitions_at(location: str, version: int | None) -> dict[str, str]:
-    """Return the timestamp columns by which a version is partitioned (None: the newest), as a
-    mapping from the name in the schema to the name in the log.
+def _timestamp_partitions(metadata: TableMetadata) -> dict[str, str]:
+    """Return the timestamp columns by which a table is partitioned, as a mapping from the name in
+    the schema to the name in the log.
     """
-    state = table_state(location)
-    if version not in (None, state.version):
-        metadata = metadata_at(location, version)
-    elif state.metadata.get("partitionColumns"):
-        metadata = TableMetadata.of(state.version, state.metadata, location)
-    else:
-        return {}
     _mode, *names = metadata.layout
     return {
         name: physical or name
         for name, type_, physical, _nullable in metadata.columns
         if name in names and type_ == _TIMESTAMP
     }
+
+
+def metadata_of_versions(
+    location: str, versions: Collection[int], earlier: Collection[int]
+) -> dict[int, TableMetadata]:
+    """Return the metadata valid at versions.  List the log once, and read it once for all versions
+    with the same metadata.
+
+    Args:
+        versions: the versions to read.
+        earlier: versions to omit from the result if the log no longer has their metadata.
+
+    Raises:
+        The errors of `metadata_at`, for `versions`.
+    """
+    if not versions:
+        return {}
+    state, found = table_state(location), {}
+    metadata: TableMetadata | None = None
+    for version in sorted({*versions, *earlier}, reverse=True):
+        if version == state.version:
+            if state.metadata:
+                found[version] = TableMetadata.of(version, state.metadata, location)
+            continue
+        if metadata is None or version < metadata.version:
+            try:
+                metadata = metadata_at(location, version)
+            except ObjectNotInPrerequisiteState:
+                if version in versions:
+                    raise
+                continue
+        found[version] = metadata
+    return found
 
 
 def is_utc(zone: str) -> bool:
@@ -94,8 +120,11 @@ def check_partition_zones(relation: Relation) -> None:
     storage = relation.storage
     if storage is None or not (storage.is_made and storage.is_adopted):
         return
-    columns = _partitions_at(storage.location, None)
-    if columns:
+    state = table_state(storage.location)
+    if not state.metadata.get("partitionColumns"):
+        return
+    metadata = TableMetadata.of(state.version, state.metadata, storage.location)
+    if columns := _timestamp_partitions(metadata):
         _check(relation, columns, _texts_of(storage.location, ()))
 
 
@@ -157,14 +186,16 @@ def _instant(text: str) -> datetime | str:
 
 
 def partition_zones(
-    relation: Relation, versions: Iterable[int], names_at: Callable[[int], Mapping[int, str | None]]
+    relation: Relation,
+    versions: Mapping[int, TableMetadata],
+    names_at: Callable[[int], Mapping[int, str | None]],
 ) -> dict[int, tuple[PartitionZone, frozenset[int]]]:
     """Return the zones of the partition columns whose values must be converted from another time
     zone, each with the versions to which this applies, by attnum.  The owner may have changed the
     partitioning between two versions.
 
     Args:
-        versions: the versions to read.
+        versions: the versions to read, with their metadata.
         names_at: returns the names of a version's columns by attnum.
 
     Raises:
@@ -175,13 +206,13 @@ def partition_zones(
     assert storage is not None
     partitions = {
         version: columns
-        for version in versions
-        if (columns := _partitions_at(storage.location, version))
+        for version, metadata in versions.items()
+        if (columns := _timestamp_partitions(metadata))
     }
     if not partitions:
         return {}
     texts = _texts_of(storage.location, partitions)
-    for columns in partitions.values():
+    for columns in {tuple(columns.items()): columns for columns in partitions.values()}.values():
         _check(relation, columns, texts)
     if zone is None or is_utc(zone):
         return {}

@@ -18,16 +18,16 @@ from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.storage import PARTITION_TIMEZONE, FormerColumn, Storage
 from replctl.catalog.transaction import Catalog
-from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
+from replctl.errors import PostgresError
 from replctl.lake import commit_log
 from replctl.lake.adopt import DeltaColumn, readable_column
 from replctl.lake.column_changes import has_renamings, names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns, retyped_columns
 from replctl.lake.delta_log import columns_of
 from replctl.lake.file_access import check_readable
-from replctl.lake.partition_zone import partition_zones
+from replctl.lake.partition_zone import metadata_of_versions, partition_zones
 from replctl.lake.snapshot_version import snapshot_versions
-from replctl.lake.table_metadata import WIDENING, metadata_at
+from replctl.lake.table_metadata import WIDENING
 from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
 from replctl.session import Session
@@ -93,19 +93,12 @@ def _zones(
     if not any(column.type == "timestamptz" for column in relation.columns):
         return {}
     read = {*changed_in} | (set() if version is None else {version})
-    read |= {number - 1 for number in changed_in if _is_known(storage, number - 1)}
     if not read and PARTITION_TIMEZONE in relation.options:
         read = {table_state(storage.location).version}
-    zones = partition_zones(relation, read, partial(stored_names, storage))
-    return {attnum: (zone, frozenset(read - there)) for attnum, (zone, there) in zones.items()}
-
-
-def _is_known(storage: Storage, version: int) -> bool:
-    """Return whether the log has the metadata of a version."""
-    try:
-        return version >= 0 and metadata_at(storage.location, version).version >= 0
-    except ObjectNotInPrerequisiteState:
-        return False
+    before = {number - 1 for number in changed_in if number > 0}
+    known = metadata_of_versions(storage.location, read, before)
+    zones = partition_zones(relation, known, partial(stored_names, storage))
+    return {n: (zone, frozenset(known.keys() - there)) for n, (zone, there) in zones.items()}
 
 
 def _widened_types(storage: Storage) -> dict[str, DeltaColumn]:

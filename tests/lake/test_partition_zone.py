@@ -4,7 +4,7 @@ names one, without Spark."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from golden_script import answer_of
 from owners_log import OwnersLog, field
 
 from replctl.errors import FeatureNotSupported
+from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import enter_foreign_versions, table_source
 from replctl.session import Session
 from replctl.spark import PartitionZone, column_sql
@@ -256,3 +257,28 @@ def test_texts_before_the_newest_checkpoint(session: Session, tmp_path: Path) ->
     enter_foreign_versions(session)
     zone = PartitionZone("Europe/Zurich", (_ZONED,))
     assert table_source(relation_of(session), 2).column(2).zone == zone
+
+
+def test_unpartitioned_tables_list_the_log_once_for_all_versions(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = _owned(tmp_path, ("ts", False))
+    assert _adopt(session, tmp_path) == ("CREATE TABLE",)
+    for _version in range(1, 10):
+        owner.commit(added=[{}])
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    table_source(relation, 8, range(1, 9))
+    calls: list[str] = []
+
+    def counted(method: Callable[[TableFolder, str], object], name: str) -> None:
+        def call(folder: TableFolder, path: str) -> object:
+            calls.append(name)
+            return method(folder, path)
+
+        monkeypatch.setattr(TableFolder, name, call)
+
+    counted(TableFolder.names, "names")
+    counted(TableFolder.read, "read")
+    assert table_source(relation, 8, range(1, 9)).column(2).zone is None
+    assert calls == ["names"]
