@@ -8,6 +8,7 @@ name.  The same applies if a version replaces the whole schema.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -329,16 +330,43 @@ def _altered_columns(
         stored = storage.columns[column.attnum]
         field = found.get(stored.number)
         readable = None if field is None else readable_column(field)
-        if readable is None:
+        if field is None or readable is None:
             continue
         now = widened(catalog, relation, column, readable) or column
-        now = replace(now, field_names=readable.field_names)
+        names = _kept_names(storage, column.field_names, readable.field_names, field, version)
+        now = replace(now, field_names=names)
         if column.not_null and not readable.not_null and _may_lose_not_null(relation, column):
             was_not_null = stored.identity in _not_null_before(storage, version)
             now = replace(now, not_null=not was_not_null)
         if now != column:
             altered[column.attnum] = now
     return altered
+
+
+def _kept_names(
+    storage: Storage, known: str | None, found: str | None, field: _Field, version: int
+) -> str | None:
+    """Return the names of the fields of a column's STRUCTs (nested_names) after a version.
+
+    If column mapping begins or ends with this version, fields may get other names in files, but
+    stay the same fields.  Without column mapping, no field is dropped unless all rows are replaced.
+    In both cases fields keep their known names.
+
+    Args:
+        known, found: the names before the version, and in it.
+        field: the column in the version.
+    """
+    if known is None or found is None or known == found:
+        return found
+    try:
+        before = metadata_at(storage.location, version - 1)
+    except ObjectNotInPrerequisiteState:  # fields may have been dropped since the known version
+        return found
+    if before.is_mapped and physical_name(field) is not None:
+        return found
+    names = json.loads(known)
+    kept = {path: names.get(path, name) for path, name in json.loads(found).items()}
+    return json.dumps(kept, ensure_ascii=False)
 
 
 def _lost_columns(

@@ -74,6 +74,11 @@ class TableMetadata:
         return has_row_ids(self.action)
 
     @property
+    def is_mapped(self) -> bool:
+        """Return whether the table has column mapping."""
+        return self.layout[0].lower() != "none"
+
+    @property
     def names(self) -> dict[str, str]:
         """Return the columns' names in the schema, by their names in data files."""
         return {physical or name: name for name, _type, physical, _nullable in self.columns}

@@ -148,6 +148,48 @@ def test_a_field_is_another_one_in_several_syncs(cluster: Cluster, tmp_path: Pat
     assert copy.sync() == _stopped("s")
 
 
+def _unmapped(*names: str) -> _Schema:
+    return [field("id"), field("s", type_=struct(*map(field, names)))]
+
+
+@pytest.mark.parametrize("is_synced", [False, True])
+def test_fields_stay_the_same_if_column_mapping_ends(
+    cluster: Cluster, tmp_path: Path, is_synced: bool
+) -> None:
+    """ALTER TABLE ... DROP FEATURE columnMapping gives all fields their own names in files."""
+    mapped = [field("id", "id"), field("s", "s", struct(field("a", "a"), field("b", "f2")))]
+    copy = _Copy(cluster, tmp_path, mapped)
+    assert copy.sync() is None
+    for is_mapped, fields in (
+        (False, _unmapped("a", "b")),
+        (False, _unmapped("a", "b", "c")),
+        (True, _mapped_by_names("a", "b", "c")),
+    ):
+        copy.owner.is_mapped = is_mapped
+        copy.owner.commit(fields)
+        assert not is_synced or copy.sync() is None
+    assert copy.sync() is None
+    both = struct(field("a", "a"), field("b", "f9"), field("c", "c"))
+    copy.owner.commit([field("id", "id"), field("s", "s", both)])
+    assert copy.sync() == _stopped("s")
+
+
+def _mapped_by_names(*names: str) -> _Schema:
+    """Return the columns after column mapping has begun: names in files are the fields' names."""
+    return [field("id", "id"), field("s", "s", struct(*(field(name, name) for name in names)))]
+
+
+def test_a_field_that_was_replaced_before_column_mapping_ends(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    copy = _Copy(cluster, tmp_path, _with_s(field("a", "f1"), field("b", "f2")))
+    assert copy.sync() is None
+    copy.owner.commit(_with_s(field("a", "f1"), field("b", "f3")))
+    copy.owner.is_mapped = False
+    copy.owner.commit(_unmapped("a", "b"))
+    assert copy.sync() == _stopped("s")
+
+
 def test_a_table_that_was_written_again_sends_its_rows(cluster: Cluster, tmp_path: Path) -> None:
     copy = _Copy(cluster, tmp_path, _with_s(field("a", "f1"), field("b", "f2")))
     assert copy.sync() is None
@@ -155,27 +197,42 @@ def test_a_table_that_was_written_again_sends_its_rows(cluster: Cluster, tmp_pat
     assert copy.sync() is None
 
 
-@pytest.mark.parametrize("between", [[], [field("a", "f1")]])
-def test_fields_that_a_target_loses_are_a_fault(
-    cluster: Cluster, tmp_path: Path, between: _Schema
-) -> None:
-    """Another program drops a field of the copy, and adds one with its name."""
+def _adopted_copy(cluster: Cluster, folder: Path) -> tuple[Database, OwnersLog]:
+    """Return a database that replicates one adopted table into another, and the copy's log."""
     Database(Session.connect(cluster, "postgres", "postgres")).run("CREATE DATABASE source")
     logs = {}
     for name in ("source", "postgres"):
-        logs[name] = OwnersLog(tmp_path / name)
+        logs[name] = OwnersLog(folder / name)
         logs[name].commit(_with_s(field("a", "f1"), field("b", "f2")))
         database = Database(Session.connect(cluster, name, "postgres"))
-        database.run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / name}'")
+        database.run(f"CREATE TABLE t USING delta LOCATION '{folder / name}'")
         if name == "source":
             database.run("CREATE PUBLICATION p FOR TABLE t")
     database.run(
         "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p WITH (copy_data = false)"
     )
     assert database.sync() == []
+    return database, logs["postgres"]
+
+
+def test_fields_of_a_target_stay_the_same_if_column_mapping_ends(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    database, owner = _adopted_copy(cluster, tmp_path)
+    owner.is_mapped = False
+    owner.commit(_unmapped("a", "b"))
+    assert database.sync() == []
+
+
+@pytest.mark.parametrize("between", [[], [field("a", "f1")]])
+def test_fields_that_a_target_loses_are_a_fault(
+    cluster: Cluster, tmp_path: Path, between: _Schema
+) -> None:
+    """Another program drops a field of the copy, and adds one with its name."""
+    database, owner = _adopted_copy(cluster, tmp_path)
     if between:
-        logs["postgres"].commit(_with_s(*between))
-    logs["postgres"].commit(_with_s(field("a", "f1"), field("b", "f3")))
+        owner.commit(_with_s(*between))
+    owner.commit(_with_s(field("a", "f1"), field("b", "f3")))
     (failure,) = database.sync()
     assert failure.error.sqlstate == "55000"
     assert failure.error.message == (
