@@ -28,15 +28,21 @@ class ColumnOrigin:
         attnum: the column's number there.
         fields: the names in data files of the fields of its STRUCTs, by their paths in the schema
             (Column.field_names).  The empty path is the column.  Empty for other columns.
+        cluster: the publisher's system identifier; 0 if it does not matter.
     """
 
     relid: int
     attnum: int
     fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    cluster: int = 0
 
     def is_another(self, later: ColumnOrigin) -> bool:
         """Return whether `later` is another column of the same table."""
-        return self.relid == later.relid and self.attnum != later.attnum
+        return self._table == later._table and self.attnum != later.attnum
+
+    @property
+    def _table(self) -> tuple[int, int]:
+        return self.cluster, self.relid
 
     def has_other_fields(self, later: ColumnOrigin) -> bool:
         """Return whether `later` is the same column, but fields of it were dropped or renamed, and
@@ -58,7 +64,7 @@ class ColumnOrigin:
         """Return whether `later` is the same column, and the table has not been written again.  A
         table that is written again has new names in data files, and its rows are sent again.
         """
-        here, there = (self.relid, self.attnum), (later.relid, later.attnum)
+        here, there = (self._table, self.attnum), (later._table, later.attnum)
         return here == there and self.fields.get("") == later.fields.get("")
 
 

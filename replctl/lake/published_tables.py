@@ -92,7 +92,8 @@ class PublishedTables:
             tables = PublicationSet.of_names(catalog, names).tables_to_copy()
         for table in tables:
             check_filters(self._session, table.relation, table.filters)
-        return [remote_table(table) for table in tables]
+        cluster = self._session.cluster.system_identifier
+        return [remote_table(table, cluster) for table in tables]
 
     def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
         """Return the definitions with which a subscriber can create the published tables, by schema
@@ -145,12 +146,16 @@ class PublishedTables:
         with self._session.read() as catalog:
             if not catalog.changes_between(log.from_lsn, log.to_lsn):
                 return None
-            starts = {name: max(lsn, log.from_lsn) for name, lsn in log.positions.items()}
+            # A copy may be newer than the range, which may end at a standby's position
+            positions = {name: lsn for name, lsn in log.positions.items() if lsn < log.to_lsn}
+            if not positions:
+                return None
+            starts = {name: max(lsn, log.from_lsn) for name, lsn in positions.items()}
             try:
-                found = _origins(catalog.as_of(log.to_lsn), log.publications)
+                found = self._origins(catalog, log.to_lsn, log.publications)
                 after = {name: origins for name, origins in found.items() if name in starts}
                 earlier = {
-                    lsn: _origins(catalog.as_of(lsn), log.publications)
+                    lsn: self._origins(catalog, lsn, log.publications)
                     for lsn in {starts[name] for name in after}
                 }
             except FeatureNotSupported:  # decoding reports it if the table changes
@@ -158,6 +163,19 @@ class PublishedTables:
             before = {name: earlier[starts[name]].get(name, {}) for name in after}
             tables = {origin.relid for origins in after.values() for origin in origins.values()}
             return OriginChange(before, after, changed_by_others(catalog.connection, tables))
+
+    def _origins(
+        self, catalog: Catalog, lsn: int, names: Sequence[str]
+    ) -> dict[RelationName, dict[str, ColumnOrigin]]:
+        """Return the origins of the published columns of adopted tables at an LSN, by the tables'
+        names.
+        """
+        cluster, found = self._session.cluster.system_identifier, {}
+        for table in PublicationSet.of_names(catalog.as_of(lsn), names).tables_to_copy():
+            columns = remote_relation(table.relation, table.columns, cluster).columns
+            if origins := {c.name: c.origin for c in columns if c.origin is not None}:
+                found[table.relation.relation_name] = origins
+        return found
 
     def snapshot(self, name: RelationName) -> Snapshot:
         """Return the LSN and the version of each leaf partition of a relation, in one transaction
@@ -221,7 +239,7 @@ class PublishedTables:
                 CopySource(source, table.columns, table.filters, policies)
                 for source in with_small_rows(self._session, there, stack)
             ]
-            remote = remote_table(table)
+            remote = remote_table(table, self._session.cluster.system_identifier)
             yield remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
@@ -306,13 +324,3 @@ def _no_rows(table: TableToCopy) -> str:
     """Return the query for an empty copy, for a table that was never written."""
     source = replace(numbered_as(table.relation, table.relation), location=None)
     return copied_sql([CopySource(source, table.columns, table.filters)])
-
-
-def _origins(catalog: Catalog, names: Sequence[str]) -> dict[RelationName, dict[str, ColumnOrigin]]:
-    """Return the origins of the published columns of adopted tables, by the tables' names."""
-    found = {}
-    for table in PublicationSet.of_names(catalog, names).tables_to_copy():
-        columns = remote_relation(table.relation, table.columns).columns
-        if origins := {c.name: c.origin for c in columns if c.origin is not None}:
-            found[table.relation.relation_name] = origins
-    return found

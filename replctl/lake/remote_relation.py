@@ -19,14 +19,15 @@ from replctl.session import Session
 from replctl.spark import SentColumn, untranslatable
 
 
-def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
+def remote_relation(relation: Relation, attnums: Sequence[int], cluster: int = 0) -> RemoteRelation:
     """Describe a relation for a subscriber.
 
     Args:
         attnums: the published columns.
+        cluster: the publisher's system identifier, for origins that are recorded.
     """
     columns = tuple(
-        RemoteColumn(column.name, column.type, column.typmod, origin_of(relation, column))
+        RemoteColumn(column.name, column.type, column.typmod, origin_of(relation, column, cluster))
         for column in relation.columns
         if column.attnum in attnums
     )
@@ -37,18 +38,26 @@ def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelatio
     return RemoteRelation(relation.schema, relation.name, columns, names)
 
 
-def origin_of(relation: Relation, column: Column) -> ColumnOrigin | None:
-    """Return the origin of a column of an adopted table; None for other tables."""
+def origin_of(relation: Relation, column: Column, cluster: int) -> ColumnOrigin | None:
+    """Return the origin of a column of an adopted table; None for other tables.
+
+    Args:
+        cluster: the publisher's system identifier.
+    """
     if relation.storage is None or not relation.storage.is_adopted:
         return None
     fields = {} if column.field_names is None else json.loads(column.field_names)
-    return ColumnOrigin(relation.oid, column.attnum, fields)
+    return ColumnOrigin(relation.oid, column.attnum, fields, cluster)
 
 
-def remote_table(table: TableToCopy) -> RemoteRelation:
-    """Describe a relation for an initial copy, with its row filters and published actions."""
+def remote_table(table: TableToCopy, cluster: int) -> RemoteRelation:
+    """Describe a relation for an initial copy, with its row filters and published actions.
+
+    Args:
+        cluster: the publisher's system identifier.
+    """
     return replace(
-        remote_relation(table.relation, table.columns),
+        remote_relation(table.relation, table.columns, cluster),
         filters=applied_filters(table.relation, [table.filters]),
         actions=table.actions,
     )

@@ -8,10 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fix_cluster import relation_of
 from fix_replication import Database
 from owners_log import OwnersLog, field, struct
+from sqlalchemy import select
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.column_origin import ColumnOrigin, column_origins
+from replctl.catalog.state_schema import pg_subscription_rel
+from replctl.catalog.transaction import insert_lsn
+from replctl.lake.published_tables import PublishedTables
+from replctl.lake.table_read import enter_foreign_versions
+from replctl.relation_name import RelationName
+from replctl.replication.log_range import LogRange
+from replctl.replication.replaced_column import OriginChange
 from replctl.session import Session
 
 _ID = field("id", "c1", "integer")
@@ -104,6 +114,64 @@ def test_a_column_that_was_put_back_is_the_same(cluster: Cluster, tmp_path: Path
     assert copy.sync() is None
     copy.owner.commit([_ID, field("v", "c2")])
     assert copy.sync() is None
+
+
+def test_a_copy_that_is_newer_than_a_range_has_no_origins_in_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """With failover = true, a range ends at the standby's position, and a copy may be newer."""
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    session, name = copy.source.session, RelationName("public", "t")
+    tables = PublishedTables(session)
+
+    def position() -> int:
+        enter_foreign_versions(session)
+        with session.read() as catalog:
+            return insert_lsn(catalog.connection)
+
+    start = position()
+    copy.owner.commit([_ID])
+    middle = position()
+    copy.owner.commit([_ID, field("v", "c3")])
+    end = position()
+    for copied in (middle, end):
+        assert tables.origin_change(LogRange(start, middle, ["p"], {name: copied}, "any")) is None
+    change = tables.origin_change(LogRange(start, end, ["p"], {name: start}, "any"))
+    assert change is not None
+    before, after = change.before[name], change.after[name]
+    assert before["v"].attnum != after["v"].attnum
+
+
+@pytest.mark.parametrize(("cluster_of_now", "replaced"), [(1, ["s", "v"]), (2, [])])
+def test_columns_of_another_cluster_are_no_replaced_columns(
+    cluster_of_now: int, replaced: list[str]
+) -> None:
+    """ALTER SUBSCRIPTION ... CONNECTION names a cluster that the same script has made."""
+    name = RelationName("public", "t")
+    known = {
+        "s": ColumnOrigin(5, 2, {"": "c2", ".b": "f1"}, 1),
+        "v": ColumnOrigin(5, 3, {}, 1),
+    }
+    now = {
+        "s": ColumnOrigin(5, 2, {"": "c2", ".b": "f2"}, cluster_of_now),
+        "v": ColumnOrigin(5, 4, {}, cluster_of_now),
+    }
+    change = OriginChange({}, {name: now}, {5: [3]})
+    assert change.replaced(name, known, is_followed=False) == replaced
+    if not replaced:
+        assert change.recorded(name, known, is_followed=False) == now
+
+
+def test_the_cluster_of_an_origin_is_recorded(cluster: Cluster, tmp_path: Path) -> None:
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    copy.owner.commit([_ID, field("v", "c2"), field("n", "c3")])
+    assert copy.sync() is None
+    session = copy.target.session
+    with session.read() as catalog:
+        (oid,) = catalog.connection.execute(select(pg_subscription_rel.c.srsubid)).scalars()
+        relid = relation_of(session).oid
+        found = column_origins(catalog.connection, oid, [relid])[relid]
+    assert {origin.cluster for origin in found.values()} == {cluster.system_identifier}
 
 
 def _with_s(*fields: dict[str, Any], physical: str = "c2", array: bool = False) -> _Schema:
