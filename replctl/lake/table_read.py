@@ -31,7 +31,7 @@ from replctl.lake.table_metadata import WIDENING
 from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
 from replctl.session import Session
-from replctl.spark import PartitionZone, TableColumn, TableSource, needs_input
+from replctl.spark import PartitionZone, TableColumn, TableSource, needs_input, storage_type
 
 
 def table_source(
@@ -116,7 +116,12 @@ def _widened_types(storage: Storage) -> dict[str, DeltaColumn]:
 
 
 def _is_wider(stored: DeltaColumn | None, type_: str, typmod: int) -> bool:
-    return stored is not None and is_wider((type_, typmod), (stored.type, stored.typmod))
+    """Return whether a table stores a column with a wider type than its own.  A table may store
+    equal columns of different types, such as varchar and text.
+    """
+    if stored is None or storage_type(stored.type, stored.typmod) == storage_type(type_, typmod):
+        return False
+    return is_wider((type_, typmod), (stored.type, stored.typmod))
 
 
 def relation_at(relation: Relation, version: int) -> Relation:

@@ -19,9 +19,10 @@ from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
 from replctl.lake import table_read
+from replctl.lake.adopt import DeltaColumn
 from replctl.lake.column_fault import check_columns, check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
-from replctl.lake.table_read import relation_sources
+from replctl.lake.table_read import _is_wider, relation_sources
 from replctl.lake.widened_column import is_wider
 from replctl.relation_name import RelationName
 from replctl.replication.apply_error import DecodingFailure
@@ -434,3 +435,21 @@ def test_queries_do_not_read_a_column_of_another_type(
     ):
         (earlier,) = relation_sources(catalog, adopted.relation())
     assert [c.fault for c in earlier.columns] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("stored", "type_", "typmod", "is_wide"),
+    [
+        (("text", -1), "varchar", 9, False),
+        (("_text", -1), "_varchar", 9, False),
+        (("varchar", 13), "varchar", 9, False),
+        (("int8", -1), "int4", -1, True),
+        (None, "varchar", 9, False),
+    ],
+)
+def test_which_type_is_stored_as_a_wider_one(
+    stored: tuple[str, int] | None, type_: str, typmod: int, *, is_wide: bool
+) -> None:
+    """replctl stores varchar and text alike, and reads and writes such columns without a cast."""
+    found = None if stored is None else DeltaColumn("v", *stored, not_null=False)
+    assert _is_wider(found, type_, typmod) == is_wide
