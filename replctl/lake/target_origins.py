@@ -82,7 +82,9 @@ def _by_name(
 
     Args:
         stored: the recorded origins, by attnum.
-        before: the origins of columns without a record.
+        before: the origins of columns without a record.  This includes columns that the user has
+            dropped and added since the subscription stopped: earlier changes of the range have
+            values of the former published column.
     """
     found = {column.name: stored.get(column.attnum) for column in table.columns}
     origins = {name: origin or before.get(name) for name, origin in found.items()}

@@ -108,6 +108,18 @@ def test_a_column_that_the_target_renamed_too_is_no_other_one(
     assert copy.sync() == _stopped("w")
 
 
+def test_a_new_column_of_the_target_would_get_values_of_the_former_one(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The range may have changes from before the owner dropped the column."""
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    copy.owner.commit([_ID])
+    copy.owner.commit([_ID, field("v", "c3")])
+    assert copy.sync() == _stopped("v")
+    copy.target.run("ALTER TABLE t DROP COLUMN v; ALTER TABLE t ADD COLUMN v text")
+    assert copy.sync() == _stopped("v")
+
+
 def test_a_column_that_was_put_back_is_the_same(cluster: Cluster, tmp_path: Path) -> None:
     copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
     copy.owner.commit([_ID])
