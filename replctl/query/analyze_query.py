@@ -72,6 +72,7 @@ from replctl.query.tree import (
     Query,
     SetOperation,
     is_volatile,
+    uses_own_columns,
     with_sorted_outputs,
 )
 from replctl.record import dataclass
@@ -451,9 +452,7 @@ class QueryAnalyzer:
         columns = columns_of(outputs, varno)
         scope = scope_of_columns(varno, columns, item.alias, name, analyzer)
         shown = _alias(item.alias) or Alias(name)
-        is_lateral = item.is_lateral or any(
-            isinstance(node, nodes.Var) and not node.levels_up for node in nodes.walk(function)
-        )
+        is_lateral = item.is_lateral or uses_own_columns(function)
         node = FromFunction(varno, function, outputs, item.with_ordinality, is_lateral, shown)
         return node, scope
 

@@ -20,7 +20,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.sorting import check_equality, known_type, sort_key
 from replctl.parser import ast
-from replctl.query.range_table import FromScope
+from replctl.query.range_table import FromScope, RangeTableEntry
 from replctl.query.tree import OrderItem, Output, Query
 
 
@@ -60,16 +60,26 @@ def _output_by_name_or_number(
 def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Query:
     """Add ORDER BY and LIMIT to a VALUES list or a set operation; they may only use output
     columns.
+
+    Raises:
+        FeatureNotSupported: ORDER BY has an expression.
     """
     items, invalid = [], None
     for raw in statement.order_by:
         index = _output_by_name_or_number(raw.expr, query.outputs, "ORDER BY", analyzer)
         if index is None:  # an error in the expression comes before the refusal
-            _check_expression(raw.expr, query.outputs, analyzer)
+            index = _index_of(_over_outputs(raw.expr, query, analyzer), query.outputs)
+        if index is None:
             invalid = invalid or raw.expr
         else:
             key = sort_key(analyzer.coercion, query.outputs[index].expr, raw)
             items.append(OrderItem(index, key))
+    if invalid is not None and query.values:
+        raise FeatureNotSupported(
+            "expressions in ORDER BY of VALUES are not supported",
+            hint="Move VALUES into a FROM clause: SELECT * FROM (VALUES (...)) AS v ORDER BY ...",
+            position=raw_location(invalid),
+        )
     if invalid is not None:
         raise FeatureNotSupported(
             "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
@@ -86,14 +96,18 @@ def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Qu
     )
 
 
-def _check_expression(raw: ast.RawExpr, outputs: Sequence[Output], analyzer: Analyzer) -> None:
-    """Check an expression over output columns (transformSetOperationStmt)."""
+def _over_outputs(raw: ast.RawExpr, query: Query, analyzer: Analyzer) -> nodes.Expr:
+    """Return an expression over the output columns of a set operation or of VALUES
+    (transformSetOperationStmt, transformValuesClause).
+    """
     assert isinstance(analyzer.scope, FromScope)
-    inner, columns = analyzer.scope, tuple((output.name, output.expr) for output in outputs)
-    analyzer.scope = replace(inner, columns=columns)
+    inner, columns = analyzer.scope, tuple((output.name, output.expr) for output in query.outputs)
+    entries = (RangeTableEntry("*VALUES*", 0, columns),) if query.values else ()
+    analyzer.scope = replace(inner, entries=entries, columns=columns)
     with analyzer.in_context(ExprContext.ORDER_BY):
-        analyzer.expr(raw)
+        expr = analyzer.expr(raw)
     analyzer.scope = inner
+    return expr
 
 
 def order_by_clause(

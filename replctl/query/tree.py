@@ -472,3 +472,26 @@ def is_closed(query: Query) -> bool:
         return all(closed(value, depth, names) for value in values)
 
     return closed(query, 1, frozenset())
+
+
+def uses_own_columns(expr: nodes.Expr) -> bool:
+    """Return whether an expression, or a subquery in it, uses columns of the query to which the
+    expression belongs (contain_vars_of_level).
+    """
+
+    def uses(part: Any, depth: int) -> bool:
+        match part:
+            case tuple():
+                return any(uses(item, depth) for item in part)
+            case nodes.Var():
+                return part.levels_up == depth
+            case FromSubquery():
+                return uses(part.query, depth + 1)
+            case nodes.SubLink():
+                return uses(part.query, depth + 1) or uses(part.test, depth)
+        if not dataclasses.is_dataclass(part) or isinstance(part, Relation | SystemRelation):
+            return False
+        values = (getattr(part, field.name) for field in dataclasses.fields(part))
+        return any(uses(value, depth) for value in values)
+
+    return uses(expr, 0)

@@ -102,6 +102,7 @@ CREATE VIEW a_view AS SELECT id, name, price * 2 AS double FROM z_first WHERE pr
 CREATE VIEW "A view of a view" WITH (security_invoker = true) AS SELECT * FROM a_view;
 COMMENT ON VIEW a_view IS 'seen';
 COMMENT ON COLUMN a_view.name IS 'its name';
+CREATE VIEW sorted_values AS SELECT * FROM (VALUES (1, 'b'), (2, 'a') ORDER BY 2) x (n, s);
 GRANT SELECT ON a_view TO alice;
 CREATE MATERIALIZED VIEW kept AS SELECT a, b FROM whole WITH NO DATA;
 CREATE PUBLICATION everything FOR ALL TABLES WITH (publish = 'insert, delete');
