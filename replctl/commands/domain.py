@@ -23,7 +23,7 @@ from replctl.commands.column_definition import column_collation
 from replctl.commands.ddl import Ddl, carry_out, require_rows, without_position
 from replctl.commands.find_object import find_type_of_name
 from replctl.commands.naming import constraint_name, creation_schema
-from replctl.commands.table_expression import contains_mutable
+from replctl.commands.table_expression import depends_on_session
 from replctl.commands.type import check_type_owner, take_type_name
 from replctl.errors import (
     CheckViolation,
@@ -204,7 +204,7 @@ def _check(ddl: Ddl, domain: Domain, raw: ast.RawExpr) -> nodes.Expr:
             raise FeatureNotSupported("user-defined functions in domains are not supported")
         if getattr(node, "operator_oid", 0) >= FIRST_USER_OID:
             raise FeatureNotSupported("user-defined operators in domains are not supported")
-    if contains_mutable(environment, expr):  # engines check values outside the session
+    if depends_on_session(environment, expr):  # engines check values outside the session
         raise FeatureNotSupported(
             "functions that are not immutable are not supported in CHECK of domains"
         )

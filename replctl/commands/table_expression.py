@@ -18,9 +18,16 @@ from replctl.expr.context import ExprContext
 from replctl.expr.environment import Column as ScopeColumn
 from replctl.expr.refused_dependency import check_dependencies
 from replctl.expr.scope import RelationScope
+from replctl.expr.type_facts import TypeFacts
 from replctl.parser import ast
 from replctl.types.function_kind import Volatility
 from replctl.types.type_kind import TypeKind
+
+#: Types whose text depends on TimeZone, DateStyle, IntervalStyle or lc_monetary.
+_TEXT_BY_SETTINGS = frozenset(
+    "date time timetz timestamp timestamptz interval money daterange tsrange tstzrange"
+    " datemultirange tsmultirange tstzmultirange".split()
+)
 
 
 def relation_scope(relation: Relation) -> RelationScope:
@@ -140,6 +147,29 @@ def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
     return any(
         _volatility(environment, node) != Volatility.IMMUTABLE for node in nodes.walk(planned)
     )
+
+
+def depends_on_session(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
+    """Return whether an expression that engines compute without the session depends on it: a
+    function is not immutable, or a conversion through text depends on settings.  Unlike for
+    contains_mutable(), conversions that depend only on a type, such as an enum, are allowed.
+    """
+    return any(
+        _has_text_by_settings(environment, node.type)
+        or _has_text_by_settings(environment, node.arg.type)
+        if isinstance(node, nodes.CoerceViaIO)
+        else _volatility(environment, node) != Volatility.IMMUTABLE
+        for node in nodes.walk(expr)
+    )
+
+
+def _has_text_by_settings(environment: CatalogEnvironment, type_: str) -> bool:
+    """Return whether the text of a type's values depends on settings: the type is for dates, times
+    or money, or an array or a range of them.
+    """
+    types = TypeFacts(environment)
+    base = types.base(type_)
+    return types.base(types.element(base) or base) in _TEXT_BY_SETTINGS
 
 
 def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:

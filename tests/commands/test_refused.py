@@ -45,6 +45,13 @@ def test_is_refused_by_name(session: Session, statement: str, message: str) -> N
     assert result.rows == [["2"]]
 
 
+@pytest.mark.parametrize("type_", ["date", "money", "date[]", "tsrange", "day", "day[]"])
+def test_checks_of_domains_are_independent_of_settings(session: Session, type_: str) -> None:
+    list(execute(session, "create domain day as date"))
+    with pytest.raises(FeatureNotSupported, match="functions that are not immutable"):
+        list(execute(session, f"create domain d as {type_} check (value::text <> 'x')"))
+
+
 def test_a_collation_of_a_user_is_no_regcollation(session: Session) -> None:
     list(execute(session, 'create collation c from "C"'))
     with pytest.raises(FeatureNotSupported, match="collations that users made are not supported"):
