@@ -438,11 +438,18 @@ class _Revoke:
         self, acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: bool
     ) -> Acl:
         """Return the access list without the revoked privileges, or without their grant options.
-        Also remove the privileges that their holder has granted to other roles (recursive_revoke).
+        If the grantee has lost grant options by this, also remove the privileges that the grantee
+        has granted to other roles by these options (aclupdate, recursive_revoke).
         """
         changed = revoked(acl, grantee, grantor, letters, only_option=only_option)
         held = options_for(changed, [grantee])
-        lost = "".join(letter for letter in letters if letter not in held)
+        lost = "".join(
+            letter
+            for item in acl
+            if (item.grantee, item.grantor) == (grantee, grantor)
+            for letter in item.options
+            if letter in letters and letter not in held
+        )
         dependent = [
             item
             for item in changed
