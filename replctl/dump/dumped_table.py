@@ -5,6 +5,7 @@ dumpSequence, dumpConstraint, dumpIndex).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from replctl.catalog.acl import AclKind
@@ -65,12 +66,15 @@ def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
     like = Entry(kind, relation.name, "", relation.schema, source.role_name(relation.owner))
     acl = relation_acl(catalog, relation.oid)
     target: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
-    yield from acl_entries(source, target, acl, relation.owner, name=name, like=like)
+    key = ("relacl", relation.oid)
+    for entry in acl_entries(source, target, acl, relation.owner, name=name, like=like):
+        yield replace(entry, key=key)
     for attnum, column_acl in sorted(column_acls(catalog, relation.oid).items()):
         column = relation.column_at(attnum).name
-        yield from acl_entries(
+        for entry in acl_entries(
             source, "column", column_acl, relation.owner, name=name, like=like, column=column
-        )
+        ):  # its grantor may need the grant option of the table
+            yield replace(entry, needs=frozenset([key]))
 
 
 def with_column_comments(source: Source, entry: Entry, relation: Relation) -> Entry:

@@ -77,6 +77,11 @@ GRANT SELECT (code), UPDATE (ref, code) ON sales.a_child TO "Bob B" WITH GRANT O
 GRANT ALL ON sales.a_child TO "Bob B" WITH GRANT OPTION;
 REVOKE DELETE ON sales.a_child FROM alice;
 GRANT INSERT ON z_first TO alice;
+CREATE TABLE granted (a integer);
+GRANT SELECT ON granted TO alice WITH GRANT OPTION;
+SET SESSION AUTHORIZATION alice;
+GRANT SELECT (a) ON granted TO "Bob B";
+RESET SESSION AUTHORIZATION;
 GRANT USAGE ON SEQUENCE free TO alice;
 CREATE TABLE whole (a integer, b text);
 ALTER TABLE whole REPLICA IDENTITY FULL;
