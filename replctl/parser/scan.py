@@ -213,8 +213,10 @@ class PostgresLexer(Lexer):
         for kind in possible:
             if any(can_follow(parser_state, (kind, next_kind)) for next_kind in following):
                 return kind
-        # By default, bison reduces an unreserved word to a name.
-        for kind in sorted(possible, key=lambda kind: kind not in _NAMES):
+        # By default, bison reduces an unreserved word to a name.  Where only IDENT is a name, as in
+        # the options of a role, the word is the keyword.
+        is_name = all(can_follow(parser_state, (kind,)) for kind in _NAMES)
+        for kind in sorted(possible, key=lambda kind: is_name and kind not in _NAMES):
             if can_follow(parser_state, (kind,)):
                 return kind
         return possible[0]
