@@ -17,7 +17,7 @@ from replctl.catalog.pg_type import type_oid
 from replctl.catalog.relation_kind import DependencyType, RelKind, RelPersistence
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import describe, drop_objects, indexed_relation
-from replctl.commands.find_object import find_function, find_operator
+from replctl.commands.find_object import find_function, find_operator, input_types
 from replctl.commands.index import constraint_of
 from replctl.commands.object_address import Object, relation_object
 from replctl.errors import (
@@ -265,11 +265,12 @@ def _on_table(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
     oid = ddl.environment.relation_oid(schema_name, last)
     if oid is None:
         shown = f'relation "{".".join(table)}"'
-        raise _Missing(UndefinedTable(f"{shown} does not exist"), f'relation "{last}"')
+        raise _Missing(UndefinedTable(f"{shown} does not exist"), shown)
     policy = find_policy(ddl.catalog, oid, own) if kind == "policy" else None
     if policy is None:
         message = f'{kind} "{own}" for table "{last}" does not exist'
-        raise _Missing(UndefinedObject(message), f'{kind} "{own}" for relation "{last}"')
+        shown = f'{kind} "{own}" for relation "{".".join(table)}"'
+        raise _Missing(UndefinedObject(message), shown)
     return Object("policy", policy.oid)
 
 
@@ -343,7 +344,7 @@ def _function(
     parameters: Sequence[ast.FunctionParameter] | None,
     kind: str,
 ) -> Object:
-    arguments = None if parameters is None else [parameter.type_name for parameter in parameters]
+    arguments = input_types(parameters)
     _split(ddl, name)
     try:
         function = find_function(ddl, name, arguments, kind)

@@ -158,6 +158,17 @@ def find_function(
     raise UndefinedFunction(f"{wanted} {signature} does not exist")
 
 
+def input_types(
+    parameters: Sequence[ast.FunctionParameter] | None,
+) -> Sequence[ast.TypeName] | None:
+    """Return the types that identify a function, which OUT parameters do not; None without a list
+    of parameters (extractArgTypes in gram.y).
+    """
+    if parameters is None:
+        return None
+    return [parameter.type_name for parameter in parameters if parameter.mode != "out"]
+
+
 def owned_function(
     ddl: Ddl,
     name: tuple[str, ...],

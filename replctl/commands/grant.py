@@ -31,6 +31,7 @@ from replctl.commands.find_object import (
     find_function,
     find_schema_oid,
     find_type_of_name,
+    input_types,
 )
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
@@ -149,8 +150,7 @@ def _function(
     name: tuple[str, ...],
     parameters: tuple[ast.FunctionParameter, ...] | None,
 ) -> _Target:
-    arguments = None if parameters is None else [p.type_name for p in parameters]
-    oid = find_function(ddl, name, arguments, kind).oid
+    oid = find_function(ddl, name, input_types(parameters), kind).oid
     if oid < FIRST_USER_OID:
         raise FeatureNotSupported("privileges on built-in functions are not supported")
     return _function_target(get_function(ddl.catalog, oid), kind)

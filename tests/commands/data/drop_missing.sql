@@ -21,3 +21,23 @@ drop extension if exists nope;
 drop extension nope;
 drop extension if exists nope, "Nope2" cascade;
 drop function if exists nope(int[], text);
+-- schemas of tables in notices
+create table of_notice (a int);
+drop trigger if exists x on public.of_notice;
+drop trigger if exists x on of_notice;
+drop trigger if exists x on public.nope;
+drop policy if exists x on public.of_notice;
+drop policy if exists x on public.nope;
+drop policy if exists x on nope.nope;
+drop policy x on public.of_notice;
+-- OUT arguments do not identify a function
+create function outs(int) returns int language sql immutable as 'select $1';
+drop function outs(out int);
+drop function if exists outs(out int);
+drop routine if exists outs(out int, out text);
+drop procedure outs(out int);
+grant execute on function outs(out int) to public;
+grant execute on function outs(int, out text) to public;
+comment on function outs(int, out text) is 'x';
+drop function outs(int, out text);
+drop function outs(in int);
