@@ -127,7 +127,7 @@ def list_role_grants(
 def list_comments(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
     """Run `\\dd`: list comments that no other command shows, on constraints (objectDescription)."""
     parsed = parse_pattern(pattern, target.session.database_name)
-    rows: list[list[str | None]] = []
+    found: set[tuple[str, str, str]] = set()  # psql prints equal rows once
     for relation in find_relations(target, "rpf", NamePattern(parsed.schema, None, True)):
         if pattern is None and not show_system and relation.schema in SYSTEM_SCHEMAS:
             continue
@@ -136,8 +136,10 @@ def list_comments(target: Described, pattern: str | None, verbose: bool, show_sy
         for constraint in relation.constraints:
             text = get_comment(target.catalog, "pg_constraint", constraint.oid)
             if text is not None and parsed.matches(relation.schema, constraint.name):
-                rows.append([relation.schema, constraint.name, "table constraint", text])
-    rows.sort(key=lambda row: (row[0] or "", row[1] or "", row[2] or "", row[3] or ""))
+                found.add((relation.schema, constraint.name, text))
+    rows: list[list[str | None]] = [
+        [schema, name, "table constraint", text] for schema, name, text in sorted(found)
+    ]
     columns = ["Schema", "Name", "Object", "Description"]
     target.print(Table(columns, rows, title="Object descriptions"))
     return True
