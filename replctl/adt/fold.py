@@ -26,7 +26,7 @@ _STABLE_INPUT = frozenset(
     "date time timestamp timestamptz timetz interval money regproc regprocedure regoper regoperator"
     " regclass regcollation regtype regrole regnamespace regconfig regdictionary int4range numrange"
     " tsrange tstzrange daterange int8range int4multirange nummultirange tsmultirange"
-    " tstzmultirange datemultirange int8multirange xml".split()
+    " tstzmultirange datemultirange int8multirange xml record aclitem".split()
 )
 _IMMUTABLE_OUTPUT = frozenset(["time", "timetz", "xml"])
 

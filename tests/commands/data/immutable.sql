@@ -52,3 +52,7 @@ create table h24 (a it, b text generated always as (a || 'x') stored);
 create table h25 (a it, b text generated always as (a::text) stored);
 create table h26 (a text, b it generated always as (a::it) stored);
 create table h27 (a text, b dt generated always as (a::dt) stored);
+create table i1 (a int, b text, c aclitem);
+create index on i1 ((row(a, b)::text));
+create index on i1 ((c::text));
+create index on i1 ((b::aclitem));
