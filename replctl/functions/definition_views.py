@@ -88,11 +88,7 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
-    not_null = {
-        (int(row["oid"]), row["attname"])
-        for row in builtin.builtin_rows("pg_system_relation")
-        if row["attnotnull"] == "t"
-    }
+    not_null = builtin.not_null_system_columns()
     for relation in builtin.system_relations_by_oid().values():
         for attnum, (name, kind) in enumerate(relation.columns, start=1):
             type_ = builtin.types().get(kind)  # arrays of catalogs' row types do not exist

@@ -290,6 +290,16 @@ def information_schema() -> dict[str, SystemRelation]:
 
 
 @cache
+def not_null_system_columns() -> frozenset[tuple[int, str]]:
+    """Return the columns of system relations that cannot be NULL, as OID and column name."""
+    return frozenset(
+        (int(row["oid"]), row["attname"])
+        for row in builtin_rows("pg_system_relation")
+        if row["attnotnull"] == "t"
+    )
+
+
+@cache
 def system_relations_by_oid() -> dict[int, SystemRelation]:
     """Return the relations of pg_catalog and of information_schema by OID."""
     relations = (*system_relations().values(), *information_schema().values())

@@ -21,7 +21,7 @@ from replctl.query.information_schema.visibility import (
     relations,
     yes_or_no,
 )
-from replctl.types.builtin import system_relations_by_oid, types
+from replctl.types.builtin import not_null_system_columns, system_relations_by_oid, types
 
 _BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
 _OCTETS = 4  # longest character of UTF-8, in bytes
@@ -34,12 +34,13 @@ def _columns(context: FunctionContext) -> Iterator[Row]:
         for number, column in _numbered(relation):
             if has_any(privileges, relation, (), COLUMN_RIGHTS, [column.attnum]):
                 yield _column(context, relation, column, number)
+    not_null = not_null_system_columns()
     for system in system_relations_by_oid().values():
         for number, (name, type_) in enumerate(system.columns, start=1):
             known = type_row(context, type_, -1) if type_ in types() else {}
             yield {
                 **place(context, system), "column_name": name, "ordinal_position": number,
-                "is_nullable": "YES", **known,
+                "is_nullable": yes_or_no((system.oid, name) not in not_null), **known,
                 "dtd_identifier": str(number), "is_self_referencing": "NO", "is_identity": "NO",
                 "identity_cycle": "NO", "is_generated": "NEVER",
                 "is_updatable": yes_or_no(system.kind == RelKind.TABLE),

@@ -20,3 +20,4 @@ select has_sequence_privilege('nope', 'USAGE');
 select has_sequence_privilege('pg_class', 'NOPE');
 select has_sequence_privilege('postgres', 'pg_stat_activity', 'USAGE');
 select has_sequence_privilege('pg_stat_activity', 'USAGE');
+select table_name, column_name, is_nullable from information_schema.columns where table_schema = 'pg_catalog' and table_name in ('pg_publication', 'pg_description', 'pg_stat_wal', 'pg_database') order by table_name, ordinal_position;
