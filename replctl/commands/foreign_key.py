@@ -65,6 +65,7 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
     name = _name(ddl, relation, raw)
     other = _referenced(ddl, relation, raw.references)
     columns = [_column(relation, column) for column in raw.columns]
+    set_columns = _set_columns(relation, raw, columns)
     ref_columns = _referenced_columns(other, raw.ref_columns)
     if any(column.generated for column in columns):
         _check_actions(raw)
@@ -92,7 +93,7 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         match=ForeignKeyMatch.FULL if raw.match == "full" else ForeignKeyMatch.SIMPLE,
         no_inherit=not relation.is_partitioned,
         is_deferrable=raw.deferrable,
-        on_delete_columns=_set_columns(relation, raw, columns),
+        on_delete_columns=set_columns,
     )
     check_key_types(ddl, relation, constraint, other)
     insert_constraint(ddl.catalog, relation, constraint)

@@ -106,7 +106,8 @@ def sequence_of_column(
             raise no_relation(f"{place.name}.{table.name}")
         if find_relation_oid(ddl.catalog, name, place.oid) is not None:
             raise DuplicateTable(f'relation "{name}" already exists')
-    options = [option for option in draft.options if option.name != "sequence_name"]
+    given = (option for option in draft.options if option.name != "sequence_name")
+    options = [ast.DefElem("as", draft.type), *given]  # a second AS is an error
     is_identity = draft.ownership == DependencyType.INTERNAL
     _check_type(ddl, options)
     sequence, state = with_options(Sequence(0, draft.type), None, options, is_identity=is_identity)

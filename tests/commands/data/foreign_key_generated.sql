@@ -17,3 +17,8 @@ alter table f3 add foreign key (b) references l0 (nope) on update cascade;
 alter table f3 add foreign key (a, b) references l0 on update cascade;
 alter table f3 add column c int generated always as (a) stored references l0 on update cascade;
 alter table f3 add foreign key (a) references l0 on update cascade on delete set null;
+alter table f3 add foreign key (b) references l0 on delete set null (a);
+alter table f3 add foreign key (b) references l0 on delete set null (nope);
+alter table f3 add foreign key (a) references l0 (nope) on delete set null (b);
+alter table f3 add foreign key (a) references nope on delete set null (b);
+alter table f3 add foreign key (a, b) references l0 on delete set null (a);
