@@ -14,16 +14,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from replctl.catalog.file_layout import PARTITION_BY, layout_columns
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.relation_kind import Generated, Identity
 from replctl.errors import GeneratedAlways, ObjectNotInPrerequisiteState
 from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_log import columns_of
-from replctl.lake.file_layout import wanted_layout
 from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
-from replctl.spark import storage_type
 from replctl.types.quote import quote_literal
 from replctl.types.text_length import TextLength, text_length
 
@@ -163,9 +162,12 @@ def delta_rules(relation: Relation) -> DeltaRules:
 
 def _own_rules(relation: Relation) -> DeltaRules:
     """Return the rules of a table that only replctl writes: the limits of its partition columns."""
-    partitions = wanted_layout(relation).partitions
-    if not partitions:
+    if not layout_columns(relation.options, PARTITION_BY):
         return DeltaRules()
+    from replctl.lake.file_layout import wanted_layout  # only partitioned tables need Spark's types
+    from replctl.spark import storage_type
+
+    partitions = wanted_layout(relation).partitions
     assert relation.storage is not None
     stored = relation.storage.columns
     texts = {
