@@ -1,12 +1,15 @@
 """A transaction changes rows, and then drops the table or no longer publishes it.
 
-PostgreSQL decodes each change under the definitions at that time.  These tests need no Spark.
+PostgreSQL decodes each change under the definitions at that time.
 """
 
 from __future__ import annotations
 
 import pytest
 from fix_psql import Psql
+from fix_spark import spark_options
+
+pytestmark = pytest.mark.spark
 
 _TABLES = """
 CREATE TABLE t (a int PRIMARY KEY);
@@ -58,7 +61,7 @@ def test_changes_before_a_change_of_definitions_are_sent(
         "SELECT 'sent: ' || count(*) FROM pg_logical_slot_get_binary_changes('sent', NULL, NULL,"
         " 'proto_version', '1', 'publication_names', 'p') WHERE get_byte(data, 0) = 84;",
     ))  # fmt: skip
-    outcome = psql("-X", "-q", "-A", "-t", script=script)
+    outcome = psql(*spark_options(), "-X", "-q", "-A", "-t", script=script)
     assert "ERROR" not in outcome.stderr, outcome.stderr
     rows = outcome.stdout.splitlines()
     assert f"emptied: {emptied}" in rows
@@ -84,7 +87,7 @@ def test_a_table_is_published_and_no_longer_published_between_two_syncs(psql: Ps
         r"\sync",
         "SELECT 'rows: ' || count(*) FROM t;",
     ))  # fmt: skip
-    outcome = psql("-X", "-q", "-A", "-t", script=script)
+    outcome = psql(*spark_options(), "-X", "-q", "-A", "-t", script=script)
     assert "ERROR" not in outcome.stderr, outcome.stderr
     assert outcome.stdout.splitlines()[-1] == "rows: 0"
 
@@ -98,7 +101,7 @@ def test_a_publication_may_be_created_after_changes_of_other_tables(psql: Psql) 
         "SELECT count(*) FROM pg_logical_slot_get_binary_changes('sent', NULL, NULL,"
         " 'proto_version', '1', 'publication_names', 'p') WHERE get_byte(data, 0) = 84;",
     ))  # fmt: skip
-    outcome = psql("-X", "-q", "-A", "-t", script=script)
+    outcome = psql(*spark_options(), "-X", "-q", "-A", "-t", script=script)
     assert outcome.stdout.splitlines()[-1] == "1", outcome.stderr
 
 
@@ -109,5 +112,5 @@ def test_test_decoding_shows_a_table_that_was_dropped_later(psql: Psql) -> None:
         "BEGIN; TRUNCATE t; DROP TABLE t; COMMIT;",
         "SELECT data FROM pg_logical_slot_get_changes('lines', NULL, NULL, 'include-xids', '0');",
     ))  # fmt: skip
-    rows = psql("-X", "-q", "-A", "-t", script=script).stdout.splitlines()
+    rows = psql(*spark_options(), "-X", "-q", "-A", "-t", script=script).stdout.splitlines()
     assert rows[-3:] == ["BEGIN", "table public.t: TRUNCATE: (no-flags)", "COMMIT"]

@@ -1,11 +1,15 @@
 """TRUNCATE of partitioned tables: what publications send, and what a subscriber logs.
 
-A server's answers to these scripts are the same.  They need no Spark.
+A server's answers to these scripts are the same.
 """
 
 from __future__ import annotations
 
+import pytest
 from fix_psql import Psql
+from fix_spark import spark_options
+
+pytestmark = pytest.mark.spark
 
 _TREE = """
 CREATE TABLE r (a int, b int) PARTITION BY LIST (a);
@@ -20,7 +24,7 @@ _SUBSCRIBED = (
 
 def _answer(psql: Psql, *parts: str) -> list[str]:
     script = "\n".join(("CREATE DATABASE a;", "CREATE DATABASE b;", *parts))
-    outcome = psql("-X", "-q", "-A", "-t", script=script)
+    outcome = psql(*spark_options(), "-X", "-q", "-A", "-t", script=script)
     assert "ERROR" not in outcome.stderr, outcome.stderr
     return outcome.stdout.split("\n")[:-1]
 
@@ -107,5 +111,5 @@ def test_a_foreign_key_to_a_middle_table_stops_a_replicated_truncate(psql: Psql)
         r"\c b",
         r"\sync",
     ))  # fmt: skip
-    error = psql("-X", "-q", script=script).stderr
+    error = psql(*spark_options(), "-X", "-q", script=script).stderr
     assert "cannot truncate a table referenced in a foreign key constraint" in error
