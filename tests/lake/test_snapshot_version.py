@@ -37,7 +37,7 @@ def _during_query(
 
 
 @pytest.mark.parametrize("small", [100, 0], ids=["small", "spark"])
-@pytest.mark.parametrize("before", ["visible_versions", "_with_faults"])
+@pytest.mark.parametrize("before", ["visible_versions", "queried_source"])
 def test_a_query_does_not_see_a_block_that_began_later(
     publisher: Database, monkeypatch: pytest.MonkeyPatch, small: int, before: str
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_query_sees_nothing_that_is_committed_later(
     publisher.run("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
     other = _another(publisher)
     publisher.run(f"SET replctl.small_table_rows = {small}")
-    _during_query(monkeypatch, other, "INSERT INTO t VALUES (2)", "_with_faults")
+    _during_query(monkeypatch, other, "INSERT INTO t VALUES (2)", "queried_source")
     assert publisher.rows("SELECT a FROM t ORDER BY a") == [("1",)]
     assert publisher.rows("SELECT a FROM t ORDER BY a") == [("1",), ("2",)]
 
