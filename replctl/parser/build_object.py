@@ -303,15 +303,8 @@ class ObjectBuilder:
     def rename_constraint(
         self, if_exists: bool | None, relation: ast.RangeVar, name: Token, new_name: Token
     ) -> ast.Rename:
-        return ast.Rename(
-            "constraint",
-            _parts(relation),
-            str(new_name),
-            str(name),
-            bool(if_exists),
-            inherit=relation.inherit,
-            pos=relation.pos,
-        )
+        rename = self.rename_column(if_exists, relation, name, new_name)
+        return dataclasses.replace(rename, object_type="constraint")
 
     def alter_owner_stmt(self, object_type: Token, name: Token, role: Token) -> ast.AlterOwner:
         return ast.AlterOwner(str(object_type), (str(name),), role_name(role), pos=start_of(name))  # type: ignore[arg-type]
