@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from replctl.errors import IoError
@@ -33,11 +34,7 @@ def sync_file(path: Path | str) -> None:
     Raises:
         IoError: the disk reports an error (58030).
     """
-    try:
-        _sync(path)
-    except OSError as error:
-        if error.errno not in _OF_OTHERS:
-            raise _not_synced("file", path, error) from error
+    _sync("file", path, _OF_OTHERS)
 
 
 def sync_directory(path: Path | str) -> None:
@@ -46,20 +43,20 @@ def sync_directory(path: Path | str) -> None:
     Raises:
         IoError: the disk reports an error (58030).
     """
+    _sync("directory", path, (*_NO_DIRECTORIES, *_OF_OTHERS))
+
+
+def _sync(what: str, path: Path | str, ignored: Collection[int]) -> None:
     try:
-        _sync(path)
+        _fsync(path)
     except OSError as error:
-        if error.errno not in (*_NO_DIRECTORIES, *_OF_OTHERS):
-            raise _not_synced("directory", path, error) from error
+        if error.errno not in ignored:
+            raise IoError(f'could not fsync {what} "{path}": {error.strerror}') from error
 
 
-def _sync(path: Path | str) -> None:
+def _fsync(path: Path | str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _not_synced(what: str, path: Path | str, error: OSError) -> IoError:
-    return IoError(f'could not fsync {what} "{path}": {error.strerror}')

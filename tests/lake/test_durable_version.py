@@ -64,7 +64,7 @@ def test_a_failure_of_the_disk_undoes_the_statement(
 ) -> None:
     answer_of(session, "create table t (id int) with (deletion_vectors = off)")
     answer_of(session, "insert into t values (1)")
-    sync = durable_file._sync
+    sync = durable_file._fsync
 
     def failing(path: Path | str) -> None:
         if str(path).endswith(".parquet"):
@@ -72,7 +72,7 @@ def test_a_failure_of_the_disk_undoes_the_statement(
         sync(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(durable_file, "_sync", failing)
+        patched.setattr(durable_file, "_fsync", failing)
         error, *_rest = answer_of(session, "insert into t values (2)")
     assert error.startswith('ERROR 58030: could not fsync file "')
     assert error.endswith('.parquet": Input/output error')
