@@ -179,20 +179,15 @@ class BatchDecoding:
             relids = {entry.relid for entry in entries}
             definitions = _definitions(current.as_of(time), log.publications, relids)
             left = relids - definitions.relations.keys()
-            former = _formerly_published(current, log.publications, entries, left)
+            former, until = _formerly_published(current, log.publications, entries, left)
             known = {publication.name for publication in list_publications(current)}
         missing = set(log.publications) - definitions.publications - known
         if missing and entries:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
         if definitions.problems:
             raise DecodingFailure(definitions.problems[0])
-        sent = [
-            entry
-            for entry in entries
-            if entry.relid not in former or entry.lsn <= former[entry.relid].until
-        ]
-        earlier = {relid: item.published for relid, item in former.items()}
-        return sent, definitions.relations | earlier
+        sent = [entry for entry in entries if entry.relid not in former or entry.lsn <= until]
+        return sent, definitions.relations | former
 
     @contextmanager
     def _relation_changes(
@@ -323,37 +318,29 @@ def _definitions(
     return _Definitions(names, found, tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _FormerlyPublished:
-    """A relation that a transaction drops or no longer publishes, as it was before.
-
-    `until` is the LSN of the transaction's last entry before the change.
-    """
-
-    published: PublishedRelation
-    until: int
-
-
 def _formerly_published(
     catalog: Catalog,
     publications: Sequence[str],
     entries: Sequence[LogEntry],
     relids: Collection[int],
-) -> dict[int, _FormerlyPublished]:
+) -> tuple[dict[int, PublishedRelation], int]:
     """Return the relations that were published when the first transaction changed their rows.
 
     Only the first transaction of a range can change definitions.
 
     Args:
         relids: relations that are not published at the end of the transaction.
+
+    Returns:
+        the relations by OID, and the LSN of the last entry before the transaction's first change of
+        definitions.
     """
     until = definitions_lsn(catalog.connection, entries[0].xid) if relids else None
     if until is None:
-        return {}
+        return {}, 0
     changed = {entry.relid for entry in entries if entry.lsn <= until}
     before = catalog.as_of(entries[0].commit_lsn - 1)
-    found = _definitions(before, publications, changed.intersection(relids)).relations
-    return {relid: _FormerlyPublished(item, until) for relid, item in found.items()}
+    return _definitions(before, publications, changed.intersection(relids)).relations, until
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:
