@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
@@ -343,7 +343,7 @@ def index_table_oid(catalog: Catalog, index_oid: int) -> int:
 
 
 def relation_oids(
-    catalog: Catalog, kinds: Iterable[str], schema_oid: int | None = None
+    catalog: Catalog, kinds: Collection[RelKind], schema_oid: int | None = None
 ) -> list[int]:
     """Return the OIDs of the relations of these kinds, in one schema or in all (None), sorted."""
     pg_class = schema.pg_class

@@ -10,7 +10,7 @@ from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import TABLE_KINDS
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
 from replctl.record import dataclass
@@ -109,10 +109,7 @@ def is_row_security_active(
     Raises:
         InsufficientPrivilege: policies restrict the rows, and row_security is off (42501).
     """
-    if not relation.has_row_security or relation.kind not in (
-        RelKind.TABLE,
-        RelKind.PARTITIONED_TABLE,
-    ):
+    if not relation.has_row_security or relation.kind not in TABLE_KINDS:
         return False
     if privileges.is_superuser or privileges.role.bypasses_rls:
         return False

@@ -15,7 +15,7 @@ from replctl.catalog.pg_class import (
     relation_oids,
 )
 from replctl.catalog.pg_inherits import ancestors_of
-from replctl.catalog.relation_kind import RelKind, RelPersistence
+from replctl.catalog.relation_kind import TABLE_KINDS, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
@@ -95,7 +95,9 @@ class Memberships:
         """
         via_root = publication.publish_via_partition_root
         if publication.all_tables:
-            candidates = load_relations(self._catalog, relation_oids(self._catalog, "rp")).values()
+            candidates = load_relations(
+                self._catalog, relation_oids(self._catalog, TABLE_KINDS)
+            ).values()
             return {
                 relation.oid
                 for relation in candidates
@@ -104,7 +106,7 @@ class Memberships:
             }
         listed = [relid for oid, relid in self._tables if oid == publication.oid]
         for schema_oid in self._schemas[publication.oid]:
-            listed += relation_oids(self._catalog, "rp", schema_oid)
+            listed += relation_oids(self._catalog, TABLE_KINDS, schema_oid)
         result = set()
         for relation in load_relations(self._catalog, listed).values():
             if not is_publishable(relation):
@@ -122,10 +124,7 @@ def is_publishable(relation: Relation) -> bool:
     """Return whether a relation is a permanent user table (is_publishable_class in
     pg_publication.c).
     """
-    return (
-        relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
-        and relation.persistence == RelPersistence.PERMANENT
-    )
+    return relation.kind in TABLE_KINDS and relation.persistence == RelPersistence.PERMANENT
 
 
 def find_publication(catalog: Catalog, name: str) -> Publication | None:

@@ -43,6 +43,17 @@ _PLURAL = {
 }
 
 
+TABLE_KINDS = (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
+INDEX_KINDS = (RelKind.INDEX, RelKind.PARTITIONED_INDEX)
+VIEW_KINDS = (RelKind.VIEW, RelKind.MATERIALIZED_VIEW)
+#: The kinds of relations that have a Delta table of their own.
+WITH_DELTA_TABLE = (RelKind.TABLE, RelKind.MATERIALIZED_VIEW)
+#: The kinds of relations whose rows are in Delta tables, their own or those of partitions.
+WITH_ROWS = (*TABLE_KINDS, RelKind.MATERIALIZED_VIEW)
+#: The kinds of relations that SELECT can read, sequences apart.
+READABLE = (*TABLE_KINDS, *VIEW_KINDS)
+
+
 class RelPersistence(StrEnum):
     """The lifetime of a relation's rows (pg_class.relpersistence)."""
 

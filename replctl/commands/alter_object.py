@@ -25,7 +25,12 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.pg_subscription import find_subscription, update_subscription
 from replctl.catalog.pg_type import find_type, type_name, type_oid, type_schema_oid
-from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind, RelPersistence
+from replctl.catalog.relation_kind import (
+    INDEX_CONSTRAINTS,
+    INDEX_KINDS,
+    ConstraintKind,
+    RelPersistence,
+)
 from replctl.catalog.worker import client_name, rename_walsender
 from replctl.commands.alter_table import change_owner, give_relation
 from replctl.commands.column_definition import check_column_name
@@ -192,7 +197,7 @@ def rename_relation(ddl: Ddl, relation: Relation, new: str) -> None:
     update_relation(ddl.catalog, replace(relation, name=new))
     if relation.row_type:
         _set_type_name(ddl, ddl.environment.type(relation.row_type), new)
-    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+    if relation.kind in INDEX_KINDS:
         table = schema.pg_constraint
         ddl.catalog.update(
             table,
@@ -527,7 +532,7 @@ def _check_moved(ddl: Ddl, relation: Relation) -> None:
             "cannot move an owned sequence into another schema",
             detail=f'Sequence "{relation.name}" is linked to table "{owner}".',
         )
-    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+    if relation.kind in INDEX_KINDS:
         raise WrongObjectType(
             f'cannot change schema of index "{relation.name}"',
             hint="Change the schema of the table instead.",

@@ -14,7 +14,13 @@ from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
-from replctl.catalog.relation_kind import RelKind, ReplicaIdentity
+from replctl.catalog.relation_kind import (
+    INDEX_KINDS,
+    READABLE,
+    TABLE_KINDS,
+    RelKind,
+    ReplicaIdentity,
+)
 from replctl.catalog.spark_registration import is_registered
 from replctl.catalog.storage import (
     CATALOG_TABLE,
@@ -59,8 +65,6 @@ from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 
-_TABLES = (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
-
 #: Actions in the order of execution (AlterTablePass).
 _PASSES = (
     ("drop_column", "drop_constraint", "drop_default", "drop_not_null", "drop_identity"),
@@ -74,9 +78,9 @@ _PASSES = (
 
 #: The kinds of relations on which ALTER TABLE has an action; for other actions, tables.
 _KINDS = {
-    "OWNER TO": (*_TABLES, RelKind.VIEW, RelKind.MATERIALIZED_VIEW, RelKind.SEQUENCE),
-    "SET LOGGED": (*_TABLES, RelKind.SEQUENCE),
-    "SET UNLOGGED": (*_TABLES, RelKind.SEQUENCE),
+    "OWNER TO": (*READABLE, RelKind.SEQUENCE),
+    "SET LOGGED": (*TABLE_KINDS, RelKind.SEQUENCE),
+    "SET UNLOGGED": (*TABLE_KINDS, RelKind.SEQUENCE),
 }
 
 #: Unsupported actions of ALTER TABLE, and their words in SQL.
@@ -168,7 +172,7 @@ def find_table(
     ddl.privileges.check_relation_owner(relation)
     check_kind(relation, kind)
     check_not_composite(relation)
-    if relation.kind not in _KINDS.get(action, _TABLES):
+    if relation.kind not in _KINDS.get(action, TABLE_KINDS):
         raise WrongObjectType(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {relation.kind.plural}.",
@@ -285,7 +289,7 @@ def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
         oid = ddl.environment.relation_oid(relation.schema, name)
         if oid is None:
             raise UndefinedObject(f'index "{name}" for table "{relation.name}" does not exist')
-        if ddl.relation(oid).kind not in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+        if ddl.relation(oid).kind not in INDEX_KINDS:
             raise WrongObjectType(f'"{name}" is not an index')
         index = next((index for index in relation.indexes if index.oid == oid), None)
         if index is None:

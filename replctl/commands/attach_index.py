@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog.pg_class import Index, Relation, index_table_oid
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import INDEX_KINDS, RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
 from replctl.commands.index import adopt_index, constraint_of, is_alike
@@ -30,7 +30,7 @@ def _attach(ddl: Ddl, statement: ast.AttachIndex) -> str:
             f'ALTER action ATTACH PARTITION cannot be performed on relation "{above.name}"',
             detail=f"This operation is not supported for {above.kind.plural}.",
         )
-    if below.kind not in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+    if below.kind not in INDEX_KINDS:
         raise InvalidObjectDefinition(f'"{below.name}" is not an index')
     ddl.privileges.check_relation_owner(below)
     parent, index = _table_and_index(ddl, above)

@@ -19,7 +19,7 @@ from replctl.commands.find_object import (
     publication_of_name,
     subscription_of_name,
 )
-from replctl.commands.find_relation import find_relation
+from replctl.commands.find_relation import RELATION_KINDS, find_relation
 from replctl.commands.role import is_admin, role_oid
 from replctl.does_not_exist import no_column
 from replctl.errors import (
@@ -32,14 +32,6 @@ from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.types.type_kind import TypeKind
-
-_RELKINDS: dict[str, tuple[RelKind, ...]] = {
-    "table": (RelKind.TABLE, RelKind.PARTITIONED_TABLE),
-    "view": (RelKind.VIEW,),
-    "materialized view": (RelKind.MATERIALIZED_VIEW,),
-    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
-    "sequence": (RelKind.SEQUENCE,),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +144,7 @@ def _relation(ddl: Ddl, statement: ast.Comment) -> Relation:
     relation = find_relation(ddl, statement.name)
     assert relation is not None
     kind = statement.object_type
-    if relation.kind not in _RELKINDS[kind]:
+    if relation.kind not in RELATION_KINDS[kind]:
         article = "an" if kind == "index" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')
     return relation

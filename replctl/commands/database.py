@@ -11,6 +11,7 @@ from replctl.catalog.pg_database import find_database, is_template
 from replctl.catalog.pg_db_role_setting import delete_settings_of_database
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import list_subscriptions
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.catalog.worker import live_walsenders
 from replctl.commands.ddl import Ddl, carry_out
@@ -165,7 +166,7 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
     for slot in slots:
         delete_slot(connection, slot)
     inside = Catalog(connection, oid)
-    for relation in load_relations(inside, relation_oids(inside, "r")).values():
+    for relation in load_relations(inside, relation_oids(inside, [RelKind.TABLE])).values():
         report_files(ddl, relation)
     _empty(ddl, oid)
     delete_settings_of_database(ddl.catalog, oid)

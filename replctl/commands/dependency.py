@@ -47,7 +47,7 @@ from replctl.catalog.pg_subscription import (
     subscriptions_of_relation,
 )
 from replctl.catalog.pg_type import delete_type, type_name, type_oid
-from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, RelKind
+from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, READABLE, ConstraintKind, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
 from replctl.commands.file_layout import check_can_be_dropped
@@ -339,7 +339,10 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
     made = [
         relation_object(relation)
         for relation in load_relations(
-            ddl.catalog, relation_oids(ddl.catalog, "rpvmSc", schema_oid)
+            ddl.catalog,
+            relation_oids(
+                ddl.catalog, (*READABLE, RelKind.SEQUENCE, RelKind.COMPOSITE_TYPE), schema_oid
+            ),
         ).values()
     ]
     pg_type = schema.pg_type

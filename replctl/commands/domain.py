@@ -18,6 +18,7 @@ from replctl.catalog.pg_domain import (
     update_domain_constraint,
 )
 from replctl.catalog.pg_type import insert_type, type_oid, type_schema_oid
+from replctl.catalog.relation_kind import WITH_DELTA_TABLE
 from replctl.catalog.ruleutils import domain_default
 from replctl.commands.column_definition import column_collation
 from replctl.commands.ddl import Ddl, carry_out, require_rows, without_position
@@ -324,7 +325,7 @@ def columns_of_domain(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
     Raises:
         FeatureNotSupported: a column has arrays or rows with values of one of these domains.
     """
-    tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm"))
+    tables = load_relations(ddl.catalog, relation_oids(ddl.catalog, WITH_DELTA_TABLE))
     found: dict[int, set[int]] = {}
     _collect_columns(ddl, name, tables, found)
     return [

@@ -14,10 +14,15 @@ from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.relation_kind import DependencyType, RelKind, RelPersistence
+from replctl.catalog.relation_kind import (
+    DependencyType,
+    RelKind,
+    RelPersistence,
+)
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import describe, drop_objects, indexed_relation
 from replctl.commands.find_object import find_function, find_operator, input_types
+from replctl.commands.find_relation import RELATION_KINDS
 from replctl.commands.index import constraint_of
 from replctl.commands.object_address import Object, relation_object
 from replctl.errors import (
@@ -41,15 +46,6 @@ from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier
 from replctl.types.type_kind import TypeKind
-
-_RELKINDS: dict[str, tuple[RelKind, ...]] = {
-    "table": (RelKind.TABLE, RelKind.PARTITIONED_TABLE),
-    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
-    "sequence": (RelKind.SEQUENCE,),
-    "view": (RelKind.VIEW,),
-    "materialized view": (RelKind.MATERIALIZED_VIEW,),
-    "foreign table": (),
-}
 
 
 def drop(session: Session, statement: ast.Drop) -> str:
@@ -204,7 +200,7 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
         raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
-    if relation.kind not in _RELKINDS[kind]:
+    if relation.kind not in RELATION_KINDS[kind]:
         actual = relation_object(relation).kind
         article = "an" if kind == "index" else "a"
         raise WrongObjectType(

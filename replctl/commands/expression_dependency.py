@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_domain import domain_bases, get_domain
 from replctl.catalog.pg_type import type_oid
+from replctl.catalog.relation_kind import TABLE_KINDS
 from replctl.commands.ddl import Ddl
 from replctl.commands.object_address import Kind, Object
 from replctl.errors import FeatureNotSupported
@@ -55,7 +56,8 @@ def all_tables(ddl: Ddl) -> Collection[Relation]:
     """Return the tables of the database, which are cached until the transaction writes."""
     catalog = ddl.catalog
     return catalog.cached(
-        ("all tables",), lambda: load_relations(catalog, relation_oids(catalog, "rp")).values()
+        ("all tables",),
+        lambda: load_relations(catalog, relation_oids(catalog, TABLE_KINDS)).values(),
     )
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from replctl.catalog.pg_class import Relation, get_relation
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import INDEX_KINDS, TABLE_KINDS, RelKind
 from replctl.commands.ddl import Ddl
 from replctl.does_not_exist import no_relation
 from replctl.errors import InsufficientPrivilege, WrongObjectType
 from replctl.expr.type_names import check_schema, split_relation_name
 from replctl.types.builtin import FIRST_USER_OID
 
-_RELKINDS: dict[str, tuple[RelKind, ...]] = {
-    "index": (RelKind.INDEX, RelKind.PARTITIONED_INDEX),
+#: The kinds of relations that each type of object in statements has.
+RELATION_KINDS: dict[str, tuple[RelKind, ...]] = {
+    "table": TABLE_KINDS,
+    "index": INDEX_KINDS,
     "view": (RelKind.VIEW,),
     "materialized view": (RelKind.MATERIALIZED_VIEW,),
     "sequence": (RelKind.SEQUENCE,),
@@ -48,6 +50,6 @@ def check_kind(relation: Relation, kind: str) -> None:
     Raises:
         WrongObjectType: the relation is of another kind.
     """
-    if kind not in ("table", "type") and relation.kind not in _RELKINDS[kind]:
+    if kind not in ("table", "type") and relation.kind not in RELATION_KINDS[kind]:
         article = "an" if kind[0] in "aeiou" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')

@@ -11,10 +11,10 @@ from replctl.catalog.heap import insert_constraint
 from replctl.catalog.pg_class import Column, Constraint, Relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import (
+    TABLE_KINDS,
     ConstraintKind,
     ForeignKeyAction,
     ForeignKeyMatch,
-    RelKind,
     RelPersistence,
 )
 from replctl.commands.ddl import Ddl, RowCheck
@@ -218,7 +218,7 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
     other = open_relation(ddl.environment, replace(name, pos=-1))
     if isinstance(other, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
-    if other.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
+    if other.kind not in TABLE_KINDS:
         raise WrongObjectType(f'referenced relation "{other.name}" is not a table')
     ddl.privileges.check_relation(other, Privilege.REFERENCES, ())
     if (

@@ -24,7 +24,7 @@ from replctl.catalog.acl import (
 from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of, relation_acl
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_proc import UserFunction, get_function, list_functions
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import INDEX_KINDS, READABLE, VIEW_KINDS, RelKind
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import (
     find_database_oid,
@@ -108,7 +108,7 @@ def _objects(ddl: Ddl, statement: ast.Grant) -> list[Relation | Type | _Target]:
         case "table" | "sequence":
             return [_relation(ddl, name) for name in names]
         case "all tables" | "all sequences":
-            kinds = "rpvm" if statement.target == "all tables" else "S"
+            kinds = READABLE if statement.target == "all tables" else (RelKind.SEQUENCE,)
             schemas = [find_schema_oid(ddl, place) for (place,) in names]
             oids = [oid for place in schemas for oid in relation_oids(catalog, kinds, place)]
             return list(load_relations(catalog, oids).values())
@@ -198,7 +198,7 @@ def _on_relation(
         raise WrongObjectType(f'"{relation.name}" is not a sequence')
     if relation.kind == RelKind.COMPOSITE_TYPE:
         raise WrongObjectType(f'"{relation.name}" is a composite type')
-    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+    if relation.kind in INDEX_KINDS:
         raise WrongObjectType(f'"{relation.name}" is an index')
     kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
     word = RELATION_WORDS[relation.kind]
@@ -226,7 +226,7 @@ def _column_letters(statement: ast.Grant, relation: Relation, whole: str) -> dic
     on_columns = "".join(letter for letter in whole if letter in ALL_RIGHTS["column"])
     if not statement.is_grant and on_columns:
         by_column = dict.fromkeys((column.attnum for column in relation.columns), on_columns)
-        if relation.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
+        if relation.kind not in VIEW_KINDS:
             by_column |= {attnum: on_columns for attnum, _type in system_columns().values()}
     for privilege in statement.privileges:
         for name in privilege.columns:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Column, Constraint, Relation
-from replctl.catalog.relation_kind import Identity, RelKind
+from replctl.catalog.relation_kind import TABLE_KINDS, Identity
 from replctl.commands.column_definition import ColumnDraft
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
@@ -43,7 +43,7 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
         parent = open_relation(ddl.environment, replace(name, pos=-1))
         if isinstance(parent, SystemRelation):
             raise InsufficientPrivilege(f'permission denied: "{parent.name}" is a system catalog')
-        if parent.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
+        if parent.kind not in TABLE_KINDS:
             raise WrongObjectType(
                 f'inherited relation "{parent.name}" is not a table or foreign table'
             )

@@ -9,7 +9,7 @@ from replctl.catalog.heap import update_relation
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_policy import Policy, find_policy, put_policy
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import TABLE_KINDS
 from replctl.commands.ddl import Ddl, carry_out, without_position
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
@@ -170,7 +170,7 @@ def _table(ddl: Ddl, name: ast.RangeVar) -> Relation:
 
 def _check_table(ddl: Ddl, relation: Relation) -> None:
     ddl.privileges.check_relation_owner(relation)
-    if relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
+    if relation.kind not in TABLE_KINDS:
         raise WrongObjectType(f'"{relation.name}" is not a table')
 
 

@@ -25,7 +25,7 @@ from replctl.catalog.pg_publication import (
     published_tables,
     update_publication,
 )
-from replctl.catalog.relation_kind import RelKind, RelPersistence
+from replctl.catalog.relation_kind import TABLE_KINDS, RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.wal_level import publication_warning
 from replctl.commands.define import get_boolean, get_string, options_by_name
@@ -487,7 +487,7 @@ def _publishable(relation: Relation | builtin.SystemRelation) -> Relation:
     """Check that a relation may be published, and return it (check_publication_add_relation)."""
     if not isinstance(relation, Relation):
         detail = "This operation is not supported for system tables."
-    elif relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
+    elif relation.kind not in TABLE_KINDS:
         detail = _not_supported(relation.kind)
     elif relation.persistence == RelPersistence.TEMPORARY:
         detail = "This operation is not supported for temporary tables."

@@ -12,7 +12,7 @@ from replctl.catalog.acl import decode_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_default_acl import OBJECT_TYPES
 from replctl.catalog.pg_policy import list_policies
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import INDEX_KINDS
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import describe
 from replctl.commands.object_address import Kind, Object, relation_object
@@ -118,7 +118,7 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 def _goes_with_another(class_name: str, values: Any) -> bool:
     """Return whether an object is only a part of another object: an index or an array type."""
     if class_name == "pg_class":
-        return values["relkind"] in (RelKind.INDEX, RelKind.PARTITIONED_INDEX)
+        return values["relkind"] in INDEX_KINDS
     return class_name == "pg_type" and values["typtype"] == TypeKind.BASE
 
 

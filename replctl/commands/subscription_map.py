@@ -21,7 +21,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     update_subscription,
 )
-from replctl.catalog.relation_kind import RelKind, RelPersistence
+from replctl.catalog.relation_kind import TABLE_KINDS, RelPersistence
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.table_map import TableMap, parse_table_map, shown_pair
 from replctl.catalog.transaction import Catalog
@@ -172,10 +172,7 @@ def _target_oid(catalog: Catalog, target: RelationName) -> int:
     if oid is None:
         raise no_relation(str(target))
     relation = load_relations(catalog, [oid])[oid]
-    if (
-        relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE)
-        and relation.persistence != RelPersistence.TEMPORARY
-    ):
+    if relation.kind in TABLE_KINDS and relation.persistence != RelPersistence.TEMPORARY:
         return oid
     kinds = (
         "temporary tables"

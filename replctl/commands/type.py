@@ -12,6 +12,7 @@ from replctl.catalog.pg_type import (
     insert_type,
     type_oid,
 )
+from replctl.catalog.relation_kind import WITH_DELTA_TABLE
 from replctl.commands.alter_type import TypeChange, rewrite_columns
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import find_type_of_name
@@ -160,7 +161,9 @@ def _rename_enum_value(ddl: Ddl, statement: ast.RenameEnumValue) -> str:
         raise InvalidParameterValue(f'"{old}" is not an existing enum label')
     if new in labels:
         raise DuplicateObject(f'enum label "{new}" already exists')
-    for relation in load_relations(ddl.catalog, relation_oids(ddl.catalog, "rm")).values():
+    for relation in load_relations(
+        ddl.catalog, relation_oids(ddl.catalog, WITH_DELTA_TABLE)
+    ).values():
         _check_no_row(ddl, type_, relation)
         changes = [
             TypeChange(relation.oid, column, _renamed(column, old, new))

@@ -9,7 +9,7 @@ from replctl.catalog.pg_class import Column, Relation, load_relations, relation_
 from replctl.catalog.pg_domain import domain_bases, get_domain
 from replctl.catalog.pg_proc import list_functions
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import WITH_ROWS, RelKind
 from replctl.commands.ddl import Ddl
 from replctl.commands.expression_dependency import all_tables, users_in_expressions
 from replctl.commands.named_dependency import users_with
@@ -81,8 +81,7 @@ def columns_containing(ddl: Ddl, name: str) -> list[tuple[Relation, Column]]:
     """Return the columns of tables that store values of a type, alone or within other values, in
     the order in which PostgreSQL finds them (find_composite_type_dependencies).
     """
-    kinds = [RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW]
-    oids = sorted(relation_oids(ddl.catalog, [*kinds, RelKind.COMPOSITE_TYPE]))
+    oids = sorted(relation_oids(ddl.catalog, [*WITH_ROWS, RelKind.COMPOSITE_TYPE]))
     relations = load_relations(ddl.catalog, oids)
     domains = domain_bases(ddl.catalog)
     found: dict[tuple[int, int], tuple[Relation, Column]] = {}

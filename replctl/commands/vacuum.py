@@ -14,7 +14,7 @@ from replctl.catalog.pg_class import (
     load_relations,
     relation_oids,
 )
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import WITH_DELTA_TABLE, WITH_ROWS
 from replctl.catalog.transaction import Catalog
 from replctl.commands.define import get_boolean, get_string
 from replctl.does_not_exist import no_column, no_relation, no_schema
@@ -79,7 +79,7 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
             found = [_relation_of(session, catalog, item) for item in statement.relations]
             named = [relation for relation in found if relation is not None]
         else:
-            named = list(load_relations(catalog, relation_oids(catalog, "rm")).values())
+            named = list(load_relations(catalog, relation_oids(catalog, WITH_DELTA_TABLE)).values())
         tables = {
             leaf.oid: leaf
             for relation in named
@@ -262,7 +262,7 @@ def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -
 
 
 def _is_table(session: Session, relation: Relation, verb: str = "vacuum") -> bool:
-    if relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
+    if relation.kind in WITH_ROWS:
         return True
     session.notice(
         f'skipping "{relation.name}" --- cannot {verb} non-tables or special system tables',

@@ -15,7 +15,7 @@ from replctl.catalog.pg_class import (
     load_relations,
 )
 from replctl.catalog.pg_rewrite import put_view_rule
-from replctl.catalog.relation_kind import RelKind, RelPersistence, ReplicaIdentity
+from replctl.catalog.relation_kind import WITH_ROWS, RelKind, RelPersistence, ReplicaIdentity
 from replctl.commands.column_definition import (
     ColumnDraft,
     check_column_name,
@@ -243,7 +243,7 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
     parts = tuple(part for part in (name.catalog, name.schema, name.name) if part is not None)
     view = find_relation(ddl, parts)
     assert view is not None
-    if view.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
+    if view.kind not in WITH_ROWS:
         raise WrongObjectType(f'"{view.name}" is not a table or materialized view')
     ddl.privileges.check_relation(view, Privilege.MAINTAIN)
     if view.kind != RelKind.MATERIALIZED_VIEW:

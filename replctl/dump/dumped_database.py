@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from replctl import __version__
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
-from replctl.catalog.relation_kind import RelKind, RelPersistence
+from replctl.catalog.relation_kind import READABLE, RelKind, RelPersistence
 from replctl.catalog.transaction import Catalog
 from replctl.dump import (
     dumped_definition,
@@ -104,7 +104,7 @@ def _entries(
     """
     environment = CatalogEnvironment(catalog, session.database_name, (), session.role_oid)
     source = Source(environment)
-    loaded = load_relations(catalog, relation_oids(catalog, "rpvmS"))
+    loaded = load_relations(catalog, relation_oids(catalog, (*READABLE, RelKind.SEQUENCE)))
     relations = {
         oid: found for oid, found in loaded.items() if found.persistence != RelPersistence.TEMPORARY
     }

@@ -19,6 +19,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
 from replctl.catalog.relation_kind import (
+    TABLE_KINDS,
     ConstraintKind,
     DependencyType,
     RelKind,
@@ -47,7 +48,7 @@ _BITS = {"int2": 15, "int4": 31, "int8": 63}
 def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
     """Yield the entries of tables and of their columns, constraints, indexes and privileges."""
     for table in relations.values():
-        if table.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
+        if table.kind not in TABLE_KINDS:
             continue
         yield _table(source, table, relations)
         yield from _defaults(source, table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import VIEW_KINDS, RelKind
 from replctl.dump.dumped_table import with_column_comments
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.source import Source, node_keys, type_key, with_options
@@ -17,7 +17,7 @@ from replctl.query.view_definition import view_definition
 def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
     """Yield the views.  The dump fills materialized views at its end."""
     for view in relations.values():
-        if view.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
+        if view.kind not in VIEW_KINDS:
             continue
         kind = "VIEW" if view.kind == RelKind.VIEW else "MATERIALIZED VIEW"
         name = view.quoted_name

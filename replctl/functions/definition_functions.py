@@ -15,7 +15,7 @@ from replctl.catalog.pg_collation import list_collations
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_proc import UserFunction, list_functions
 from replctl.catalog.pg_type import type_name
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import INDEX_KINDS
 from replctl.catalog.ruleutils import (
     constraint_definition,
     domain_constraint_definition,
@@ -56,7 +56,7 @@ def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0)
     there is no such index.
     """
     relation = get_relation(context.catalog, oid)
-    if relation is None or relation.kind not in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+    if relation is None or relation.kind not in INDEX_KINDS:
         return None
     table = get_relation(context.catalog, index_table_oid(context.catalog, oid))
     assert table is not None

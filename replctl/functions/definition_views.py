@@ -5,13 +5,13 @@ and operators, including PostgreSQL's built-in ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
 
 from replctl.catalog import schema
 from replctl.catalog.initdb import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.pg_class import (
     KeyDetail,
+    Relation,
     load_relations,
     relation_oids,
 )
@@ -19,7 +19,14 @@ from replctl.catalog.pg_collation import list_collations
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_type import get_type, type_name, type_oid
-from replctl.catalog.relation_kind import ConstraintKind, DependencyType, RelKind
+from replctl.catalog.relation_kind import (
+    TABLE_KINDS,
+    VIEW_KINDS,
+    WITH_ROWS,
+    ConstraintKind,
+    DependencyType,
+    RelKind,
+)
 from replctl.catalog.ruleutils import index_definition, key_collation
 from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import FunctionContext
@@ -30,7 +37,7 @@ from replctl.types.type_kind import TypeStorage
 
 
 def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
-    for relation in load_relations(context.catalog, relation_oids(context.catalog, "S")).values():
+    for relation in user_relations(context, [RelKind.SEQUENCE]):
         sequence = get_sequence(context.catalog, relation.oid)
         assert sequence is not None
         yield {
@@ -76,7 +83,7 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
             "reloptions": array_text([f"{k}={v}" for k, v in relation_.options.items()])
             if relation_.options
             else None,
-            "relhasrules": int(relation_.kind in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW)),
+            "relhasrules": int(relation_.kind in VIEW_KINDS),
             "relhastriggers": int(relation_.oid in triggered),
             "relhasindex": int(bool(relation_.indexes)),
             "relchecks": len(relation_.checks()),
@@ -100,7 +107,7 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
             }  # fmt: skip
         if relation.kind == RelKind.TABLE:
             yield from _system_columns(relation.oid)
-    for oid in relation_oids(context.catalog, "rpmS"):
+    for oid in relation_oids(context.catalog, (*WITH_ROWS, RelKind.SEQUENCE)):
         yield from _system_columns(oid)
     columns: dict[tuple[int, int], Row] = {}
     for stored in stored_rows(context, "pg_attribute"):
@@ -251,7 +258,7 @@ def _pg_operator(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_index(context: FunctionContext) -> Iterator[Row]:
-    relations = load_relations(context.catalog, relation_oids(context.catalog, "rpm"))
+    relations = load_relations(context.catalog, relation_oids(context.catalog, WITH_ROWS))
     found = {index.oid: (table, index) for table in relations.values() for index in table.indexes}
     for row in stored_rows(context, "pg_index"):
         table, index = found[row["indexrelid"]]
@@ -289,7 +296,7 @@ def _pg_partitioned_table(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_tables(context: FunctionContext) -> Iterator[Row]:
     triggered = _with_triggers(context)
-    for relation in user_relations(context, "rp"):
+    for relation in user_relations(context, TABLE_KINDS):
         yield {
             "schemaname": relation.schema, "tablename": relation.name,
             "tableowner": context.environment.role_name(relation.owner),
@@ -309,14 +316,12 @@ def _with_triggers(context: FunctionContext) -> set[int]:
     return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid) if oid}
 
 
-def user_relations(context: FunctionContext, kinds: str) -> list[Any]:
-    table = schema.pg_class
-    rows = context.catalog.select(table, table.c.relkind.in_(list(kinds)), order_by=[table.c.oid])
-    return list(load_relations(context.catalog, [int(row.oid) for row in rows]).values())
+def user_relations(context: FunctionContext, kinds: Collection[RelKind]) -> list[Relation]:
+    return list(load_relations(context.catalog, relation_oids(context.catalog, kinds)).values())
 
 
 def _pg_indexes(context: FunctionContext) -> Iterator[Row]:
-    for table in user_relations(context, "rpm"):
+    for table in user_relations(context, WITH_ROWS):
         for index in table.indexes:
             yield {
                 "schemaname": table.schema, "tablename": table.name, "indexname": index.name,
@@ -389,7 +394,7 @@ def _pg_cast(context: FunctionContext) -> Iterator[Row]:
 def _pg_depend(context: FunctionContext) -> Iterator[Row]:
     """Yield the dependencies that tools read: sequences on their schemas and owning columns."""
     pg_class = builtin.system_relations()["pg_class"].oid
-    for relation in user_relations(context, "S"):
+    for relation in user_relations(context, [RelKind.SEQUENCE]):
         sequence = get_sequence(context.catalog, relation.oid)
         common = {"classid": pg_class, "objid": relation.oid, "objsubid": 0}
         yield {

@@ -17,6 +17,7 @@ from replctl.catalog.lock import release_locks
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_replication_slots import commit_with_origin, raise_origin
 from replctl.catalog.pg_wal import take_back
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import abandon_storage
 from replctl.catalog.transaction import abort_transaction, insert_lsn, put_definitions_lsn
 from replctl.errors import InvalidSavepointSpecification, PostgresError
@@ -57,7 +58,11 @@ def commit(session: Session) -> None:
     if top is not None:
         injection_point("block.before-commit")
         with session.cluster.write(session.database_oid, block.xids) as catalog:
-            oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
+            oids = (
+                relation_oids(catalog, [RelKind.TABLE])
+                if block.changes_definitions
+                else block.locked
+            )
             relations = load_relations(catalog, oids).values()
             broken = commit_log.enter_readable(catalog, session.cluster, relations, top, ends=True)
             intended = [intent.relid for intent in intents_of(catalog.connection, top)]

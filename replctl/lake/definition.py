@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.lake import commit_log
 from replctl.lake.recovery import recover
@@ -23,6 +24,6 @@ def changing_definitions(session: Session) -> Iterator[Catalog]:
     """
     recover(session)
     with session.write() as catalog:
-        relations = load_relations(catalog, relation_oids(catalog, "r")).values()
+        relations = load_relations(catalog, relation_oids(catalog, [RelKind.TABLE])).values()
         commit_log.enter_readable(catalog, session.cluster, relations, catalog.xids.top)
         yield catalog

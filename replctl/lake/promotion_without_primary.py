@@ -20,7 +20,7 @@ from replctl.catalog.pg_control import check_recovers
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.promotion import become_primary, database_oids, skip_lost_numbers
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import WITH_DELTA_TABLE
 from replctl.catalog.storage import note_storage
 from replctl.catalog.transaction import Catalog, next_xid
 from replctl.errors import IoError, PostgresError, UndefinedFile
@@ -180,8 +180,7 @@ def _look_up(cluster: Cluster, catalog: Catalog, *, without_tables: bool) -> Fou
 def _learned(cluster: Cluster, catalog: Catalog, lost: _LostNumbers) -> _Database:
     """Accept lost commits of a database's tables as the cluster's own, and return the tables."""
     database = _Database(catalog.database_oid, current_database(catalog))
-    kinds = [RelKind.TABLE, RelKind.MATERIALIZED_VIEW]
-    relations = load_relations(catalog, relation_oids(catalog, kinds))
+    relations = load_relations(catalog, relation_oids(catalog, WITH_DELTA_TABLE))
     for oid, relation in relations.items():
         storage = relation.storage
         if storage is None:

@@ -17,7 +17,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import TABLE_KINDS
 from replctl.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -158,7 +158,7 @@ class TargetRelations:
                 if target == published
                 else f'It is the target of published table "{published}".',
             )
-        if relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE):
+        if relation.kind not in TABLE_KINDS:
             raise WrongObjectType(
                 f'cannot use relation "{schema_name}.{name}" as logical replication target',
                 detail=f"This operation is not supported for {relation.kind.plural}.",

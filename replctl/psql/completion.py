@@ -14,7 +14,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from replctl.catalog import pg_publication, pg_subscription, schema
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import READABLE
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.psql.command import COMMAND_NAMES
@@ -124,17 +124,8 @@ def _matching(word: str, names: Iterable[str]) -> Iterator[Completion]:
             yield Completion(name, start_position=-len(word))
 
 
-#: The kinds of relations that SELECT can read, sequences apart.
-_READABLE = (
-    RelKind.TABLE,
-    RelKind.PARTITIONED_TABLE,
-    RelKind.VIEW,
-    RelKind.MATERIALIZED_VIEW,
-)
-
-
 def _relations(catalog: Catalog) -> list[str]:
-    rows = catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(_READABLE))
+    rows = catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(READABLE))
     return [str(row.relname) for row in rows]
 
 

@@ -9,6 +9,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_database import COLLATION
 from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_policy import policies_of
+from replctl.catalog.relation_kind import READABLE, TABLE_KINDS, RelKind
 from replctl.psql.described import (
     RELATION_TYPES,
     SYSTEM_SCHEMAS,
@@ -128,7 +129,9 @@ def list_comments(target: Described, pattern: str | None, verbose: bool, show_sy
     """Run `\\dd`: list comments that no other command shows, on constraints (objectDescription)."""
     parsed = parse_pattern(pattern, target.session.database_name)
     found: set[tuple[str, str, str]] = set()  # psql prints equal rows once
-    for relation in find_relations(target, "rpf", NamePattern(parsed.schema, None, True)):
+    for relation in find_relations(
+        target, (*TABLE_KINDS, RelKind.FOREIGN_TABLE), NamePattern(parsed.schema, None, True)
+    ):
         if pattern is None and not show_system and relation.schema in SYSTEM_SCHEMAS:
             continue
         if not parsed.has_schema and not target.is_visible(relation.oid, relation.name):
@@ -165,7 +168,9 @@ def list_privileges_of(
             _column_privileges(target, relation),
             _policies(target, relation),
         ]
-        for relation in find_relations(target, "rpvmfS", parsed)
+        for relation in find_relations(
+            target, (*READABLE, RelKind.FOREIGN_TABLE, RelKind.SEQUENCE), parsed
+        )
         if show_system or pattern is not None or relation.schema not in SYSTEM_SCHEMAS
     ]
     columns = ["Schema", "Name", "Type", "Access privileges", "Column privileges", "Policies"]

@@ -13,6 +13,13 @@ from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, s
 from replctl.catalog.acl import decode_acl
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_description import get_comment
+from replctl.catalog.relation_kind import (
+    INDEX_KINDS,
+    TABLE_KINDS,
+    WITH_DELTA_TABLE,
+    RelKind,
+    RelPersistence,
+)
 from replctl.psql.described import (
     RELATION_TYPES,
     Described,
@@ -32,8 +39,19 @@ if TYPE_CHECKING:
     pass
 
 #: The kinds of relation that each letter of `\dtvmisE` lists.
-_KINDS = {"t": "rp", "v": "v", "m": "m", "i": "iI", "s": "S", "E": "f"}
-_PERSISTENCE = {"p": "permanent", "t": "temporary", "u": "unlogged"}
+_KINDS = {
+    "t": TABLE_KINDS,
+    "v": (RelKind.VIEW,),
+    "m": (RelKind.MATERIALIZED_VIEW,),
+    "i": INDEX_KINDS,
+    "s": (RelKind.SEQUENCE,),
+    "E": (RelKind.FOREIGN_TABLE,),
+}
+_PERSISTENCE: dict[str, str] = {
+    RelPersistence.PERMANENT: "permanent",
+    RelPersistence.TEMPORARY: "temporary",
+    RelPersistence.UNLOGGED: "unlogged",
+}
 
 
 def is_describe_command(name: str) -> bool:
@@ -119,7 +137,8 @@ def _describe_relations(
 
 def _relation_lister(letters: str) -> _Describer:
     """Return the function for `\\dt`, `\\di`, `\\dtv` and so on: list relations (listTables)."""
-    kinds = "".join(_KINDS[letter] for letter in letters)
+    kinds = [kind for letter in letters for kind in _KINDS[letter]]
+    has_indexes = RelKind.INDEX in kinds
 
     def list_relations(
         target: Described, pattern: str | None, verbose: bool, show_system: bool
@@ -134,13 +153,13 @@ def _relation_lister(letters: str) -> _Describer:
             what = "any relations." if pattern is None else f'any relation named "{pattern}".'
             raise PsqlError(f"Did not find {what}")
         owners = pg_authid.role_names(target.catalog)
-        columns = ["Schema", "Name", "Type", "Owner", *(["Table"] if "i" in letters else [])]
-        has_method = bool(set(letters) & set("tmi"))
+        columns = ["Schema", "Name", "Type", "Owner", *(["Table"] if has_indexes else [])]
+        has_method = has_indexes or any(kind in WITH_DELTA_TABLE for kind in kinds)
         if verbose:
             columns += ["Persistence", *(["Access method"] if has_method else [])]
             columns += ["Size", "Description"]
-        tables = _tables_of_indexes(target) if "i" in letters else {}
-        index_methods = _methods_of_indexes(target) if "i" in letters and verbose else {}
+        tables = _tables_of_indexes(target) if has_indexes else {}
+        index_methods = _methods_of_indexes(target) if has_indexes and verbose else {}
         rows = []
         for relation in sorted(relations, key=lambda relation: (relation.schema, relation.name)):
             row: list[str | None] = [
@@ -149,7 +168,7 @@ def _relation_lister(letters: str) -> _Describer:
                 RELATION_TYPES[relation.kind],
                 owners.get(_owner(relation)),
             ]
-            if "i" in letters:
+            if has_indexes:
                 row.append(tables.get(relation.oid))
             if verbose:
                 row.append(_PERSISTENCE[_persistence(relation)])
@@ -170,7 +189,9 @@ def _owner(relation: pg_class.Relation | SystemRelation) -> int:
 
 
 def _persistence(relation: pg_class.Relation | SystemRelation) -> str:
-    return "p" if isinstance(relation, SystemRelation) else relation.persistence
+    return (
+        RelPersistence.PERMANENT if isinstance(relation, SystemRelation) else relation.persistence
+    )
 
 
 def _size(relation: pg_class.Relation | SystemRelation) -> str | None:

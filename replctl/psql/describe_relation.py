@@ -11,7 +11,14 @@ from replctl.catalog import pg_class, pg_inherits, pg_publication, ruleutils, sc
 from replctl.catalog.pg_class import Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
-from replctl.catalog.relation_kind import ConstraintKind, RelKind, RelPersistence, ReplicaIdentity
+from replctl.catalog.relation_kind import (
+    INDEX_KINDS,
+    WITH_ROWS,
+    ConstraintKind,
+    RelKind,
+    RelPersistence,
+    ReplicaIdentity,
+)
 from replctl.psql.describe_catalog import described_catalog
 from replctl.psql.describe_delta import DescribedRules, delta_lines, described_rules, native_lines
 from replctl.psql.describe_index import described_index
@@ -44,8 +51,8 @@ def describe_relations(target: Described, pattern: str, verbose: bool) -> bool:
         PsqlError: no relation matches.
     """
     parsed = parse_pattern(pattern, target.session.database_name)
-    relations: list[Relation | SystemRelation] = [*find_relations(target, "rpvmfciIS", parsed)]
-    relations += find_system_relations(target, "rv", parsed)
+    relations: list[Relation | SystemRelation] = [*find_relations(target, tuple(RelKind), parsed)]
+    relations += find_system_relations(target, (RelKind.TABLE, RelKind.VIEW), parsed)
     if not relations and not target.settings.is_quiet:
         raise PsqlError(f'Did not find any relation named "{pattern}".')
     for relation in sorted(relations, key=lambda relation: (relation.schema, relation.name)):
@@ -66,7 +73,7 @@ def _described(target: Described, relation: Relation, verbose: bool) -> Table:
     title = f'{_kind(relation)} "{relation.schema}.{relation.name}"'
     if relation.kind == RelKind.SEQUENCE:
         return described_sequence(target, relation, title)
-    if relation.kind in (RelKind.INDEX, RelKind.PARTITIONED_INDEX):
+    if relation.kind in INDEX_KINDS:
         return described_index(target, relation, title, verbose)
     columns = column_titles(target, relation.kind, verbose)
     rules = described_rules(relation)
@@ -105,7 +112,7 @@ def _column_row(
         ]
     if verbose:
         row.append((column.storage or type_.storage).name.lower())
-        if relation.kind in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
+        if relation.kind in WITH_ROWS:
             if shows_compression(target.settings):
                 row.append(column.compression.name.lower() if column.compression else "")
             row.append("" if column.statistics is None else str(column.statistics))
@@ -134,7 +141,7 @@ def _footers(target: Described, rules: DescribedRules, verbose: bool) -> list[st
         lines.append(f"Partition key: {ruleutils.partition_key(target.environment, relation)}")
     if relation.kind == RelKind.VIEW and verbose:
         return [*_view_definition(target, relation), *_options_line(relation)]
-    if relation.kind not in (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW):
+    if relation.kind not in WITH_ROWS:
         return lines
     lines += _section("Indexes:", [_index_line(target, relation, i) for i in _by_rank(relation)])
     lines += _section("Check constraints:", _checks(target, relation))

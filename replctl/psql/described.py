@@ -2,7 +2,7 @@ r"""Find the objects that `\d` commands describe, and name their properties (des
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,13 @@ from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import Index, Relation
 from replctl.catalog.pg_index import is_valid_index
 from replctl.catalog.pg_policy import Policy
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import (
+    INDEX_KINDS,
+    READABLE,
+    WITH_DELTA_TABLE,
+    WITH_ROWS,
+    RelKind,
+)
 from replctl.catalog.transaction import Catalog
 from replctl.psql.pattern import NamePattern
 from replctl.psql.print_content import PrintOptions, Table
@@ -27,19 +33,19 @@ from replctl.types.builtin import SystemRelation, system_relations_by_oid
 if TYPE_CHECKING:
     from replctl.session import Session
 
-RELATION_TYPES = {
-    "r": "table",
-    "p": "partitioned table",
-    "v": "view",
-    "m": "materialized view",
-    "i": "index",
-    "I": "partitioned index",
-    "S": "sequence",
-    "f": "foreign table",
-    "c": "composite type",
+RELATION_TYPES: dict[str, str] = {
+    RelKind.TABLE: "table",
+    RelKind.PARTITIONED_TABLE: "partitioned table",
+    RelKind.VIEW: "view",
+    RelKind.MATERIALIZED_VIEW: "materialized view",
+    RelKind.INDEX: "index",
+    RelKind.PARTITIONED_INDEX: "partitioned index",
+    RelKind.SEQUENCE: "sequence",
+    RelKind.FOREIGN_TABLE: "foreign table",
+    RelKind.COMPOSITE_TYPE: "composite type",
 }
 #: Kinds of relations for which `\\d` shows collation, NOT NULL and default of the columns.
-WITH_COLUMN_DETAILS = "rpvmfc"
+WITH_COLUMN_DETAILS = (*READABLE, RelKind.FOREIGN_TABLE, RelKind.COMPOSITE_TYPE)
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
 
@@ -86,7 +92,9 @@ def described(settings: PsqlSettings) -> Iterator[Described]:
         yield Described(settings, session, catalog, session.environment(catalog))
 
 
-def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[pg_class.Relation]:
+def find_relations(
+    target: Described, kinds: Collection[RelKind], pattern: NamePattern
+) -> list[pg_class.Relation]:
     """Return the relations of these kinds that match a pattern, by schema and name."""
     rows = target.catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(list(kinds)))
     names = pg_namespace.schema_names(target.catalog)
@@ -100,7 +108,7 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
 
 
 def find_system_relations(
-    target: Described, kinds: str, pattern: NamePattern
+    target: Described, kinds: Collection[RelKind], pattern: NamePattern
 ) -> list[SystemRelation]:
     """Return the catalogs and system views of these kinds that match a pattern."""
     return [
@@ -115,9 +123,6 @@ def _is_meant(target: Described, pattern: NamePattern, schema: str, name: str, o
     return pattern.matches(schema, name) and (pattern.has_schema or target.is_visible(oid, name))
 
 
-_WITH_COMPRESSION = (RelKind.TABLE, RelKind.PARTITIONED_TABLE, RelKind.MATERIALIZED_VIEW)
-
-
 def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
     """Return the titles that `\\d` shows for the columns of a kind of relation."""
     titles = ["Column", "Type"]
@@ -126,9 +131,9 @@ def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
         titles += ["Collation", "Nullable", "Default"]
     if verbose:
         titles += ["Storage"]
-        if kind in _WITH_COMPRESSION and shows_compression(target.settings):
+        if kind in WITH_ROWS and shows_compression(target.settings):
             titles += ["Compression"]
-        if kind in (*_WITH_COMPRESSION, RelKind.FOREIGN_TABLE):
+        if kind in (*WITH_ROWS, RelKind.FOREIGN_TABLE):
             titles += ["Stats target"]
         if has_details:
             titles += ["Description"]
@@ -153,7 +158,9 @@ def access_method(settings: PsqlSettings, kind: str) -> str | None:
     """Return the access method that psql would show."""
     if settings.variables.is_on("HIDE_TABLEAM"):
         return None
-    return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(kind)
+    if kind in WITH_DELTA_TABLE:
+        return "heap"
+    return "btree" if kind in INDEX_KINDS else None
 
 
 def shown_acl(target: Described, acl: Acl | None) -> str | None:

@@ -28,7 +28,12 @@ from replctl.result import Result
 from replctl.session import Session
 from replctl.types.encoding import codec
 
-_KIND_WORDS = {"v": "view", "m": "materialized view", "S": "sequence", "p": "partitioned table"}
+_KIND_WORDS: dict[str, str] = {
+    RelKind.VIEW: "view",
+    RelKind.MATERIALIZED_VIEW: "materialized view",
+    RelKind.SEQUENCE: "sequence",
+    RelKind.PARTITIONED_TABLE: "partitioned table",
+}
 _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v"}
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, get_relation
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import READABLE, RelKind
 from replctl.does_not_exist import no_relation
 from replctl.errors import FeatureNotSupported, WrongObjectType
 from replctl.expr.type_names import schema_of_relation
@@ -47,12 +47,7 @@ def open_relation(
         raise FeatureNotSupported("sequences are not supported here", position=name.pos)
     if relation.kind == RelKind.COMPOSITE_TYPE and or_composite:
         return relation
-    if relation.kind not in (
-        RelKind.TABLE,
-        RelKind.PARTITIONED_TABLE,
-        RelKind.VIEW,
-        RelKind.MATERIALIZED_VIEW,
-    ):
+    if relation.kind not in READABLE:
         raise WrongObjectType(
             f'cannot open relation "{relation.name}"',
             detail=f"This operation is not supported for {relation.kind.plural}.",

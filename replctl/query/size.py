@@ -9,6 +9,7 @@ from replctl.catalog import schema
 from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import Relation, get_relation, load_relations, relation_oids
+from replctl.catalog.relation_kind import WITH_DELTA_TABLE
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     InsufficientPrivilege,
@@ -41,7 +42,7 @@ def database_size(catalog: Catalog, oid: int) -> int:
         catalog: the catalog of any database of the same cluster.
     """
     other = Catalog(catalog.connection, oid)
-    tables = load_relations(other, relation_oids(other, "rm")).values()
+    tables = load_relations(other, relation_oids(other, WITH_DELTA_TABLE)).values()
     return sum(relation_size(table) or 0 for table in tables)
 
 

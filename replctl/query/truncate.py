@@ -9,7 +9,7 @@ from replctl.catalog.acl import Privilege
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import TABLE_KINDS
 from replctl.catalog.transaction import Catalog
 from replctl.errors import WrongObjectType
 from replctl.lake.delta_rules import append_only_error
@@ -79,10 +79,7 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         relation = open_relation(analyzer.environment, name, or_sequence=True)
     except WrongObjectType as error:
         raise WrongObjectType(f'"{name.name}" is not a table') from error
-    if isinstance(relation, Relation) and relation.kind not in (
-        RelKind.TABLE,
-        RelKind.PARTITIONED_TABLE,
-    ):
+    if isinstance(relation, Relation) and relation.kind not in TABLE_KINDS:
         raise WrongObjectType(f'"{relation.name}" is not a table')
     return modified_relation(analyzer, name)
 

@@ -15,7 +15,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_policy import list_policies
 from replctl.catalog.pg_sequence import sequence_state
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import VIEW_KINDS, RelKind
 from replctl.does_not_exist import no_relation
 from replctl.expr.type_names import split_name
 from replctl.functions.function_context import FunctionContext
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 def _by_oid(context: FunctionContext, oid: int, pretty: int = 0) -> str | None:
     relation = get_relation(context.catalog, oid)
-    if relation is None or relation.kind not in (RelKind.VIEW, RelKind.MATERIALIZED_VIEW):
+    if relation is None or relation.kind not in VIEW_KINDS:
         return None
     return view_definition(context.environment, relation, is_pretty=bool(pretty))
 
@@ -84,12 +84,12 @@ def catalog_rows(
     yield from in_order(rows(context), relation.columns, {})
 
 
-def _views(context: FunctionContext, kind: str) -> list[Relation]:
-    return list(load_relations(context.catalog, relation_oids(context.catalog, kind)).values())
+def _views(context: FunctionContext, kind: RelKind) -> list[Relation]:
+    return list(load_relations(context.catalog, relation_oids(context.catalog, [kind])).values())
 
 
 def _pg_views(context: FunctionContext) -> Iterator[Row]:
-    for view in _views(context, "v"):
+    for view in _views(context, RelKind.VIEW):
         yield {
             "schemaname": view.schema, "viewname": view.name,
             "viewowner": context.environment.role_name(view.owner),
@@ -98,7 +98,7 @@ def _pg_views(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_matviews(context: FunctionContext) -> Iterator[Row]:
-    for view in _views(context, "m"):
+    for view in _views(context, RelKind.MATERIALIZED_VIEW):
         yield {
             "schemaname": view.schema, "matviewname": view.name,
             "matviewowner": context.environment.role_name(view.owner),

@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from replctl import spark
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.relation_kind import RelKind
 from replctl.errors import (
     DatatypeMismatch,
     DuplicateObject,
@@ -48,7 +49,7 @@ def test_column_names_are_made_fit_for_storage(session: Session) -> None:
     with session.read() as catalog:
         from replctl.catalog.pg_class import load_relations, relation_oids
 
-        (relation,) = load_relations(catalog, relation_oids(catalog, "r")).values()
+        (relation,) = load_relations(catalog, relation_oids(catalog, [RelKind.TABLE])).values()
     assert relation.storage is not None
     names = [relation.storage.columns[c.attnum].name for c in relation.columns]
     assert names == ["A_b", "a_b_2", "__1", "a_b_3"]

@@ -27,6 +27,7 @@ from fix_replication import Database, connect
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.relation_kind import RelKind
 from replctl.spark.data_type import wire, wire_of_text
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ def copies(
     publisher.run(f"BEGIN; {changes}; COMMIT")
     assert subscriber.sync() == []
     with subscriber.session.read() as catalog:
-        relations = load_relations(catalog, relation_oids(catalog, "r")).values()
+        relations = load_relations(catalog, relation_oids(catalog, [RelKind.TABLE])).values()
     found = {relation.name: _shown(subscriber, relation) for relation in relations}
     return {table: found[table] for table in _TABLES}
 

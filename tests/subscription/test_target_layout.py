@@ -10,6 +10,7 @@ from fix_replication import Database
 from golden_script import answer_of
 
 from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.relation_kind import RelKind
 from replctl.errors import InternalError
 from replctl.lake.delta_log import stored_columns
 from replctl.lake.file_layout import current_layout
@@ -34,7 +35,7 @@ def _layout(database: Database, table: str = "t") -> FileLayout:
 def _has_foreign(database: Database) -> bool:
     """Return whether replctl takes a commit to the table for one of another program."""
     with database.session.read() as catalog:
-        (relation,) = load_relations(catalog, relation_oids(catalog, "r")).values()
+        (relation,) = load_relations(catalog, relation_oids(catalog, [RelKind.TABLE])).values()
     assert relation.storage is not None
     return relation.storage.has_foreign
 

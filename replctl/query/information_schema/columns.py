@@ -9,12 +9,13 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_domain import get_domain
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_schema_oid
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import TABLE_KINDS, RelKind
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.visibility import (
     COLUMN_RIGHTS,
+    TABLES_AND_VIEWS,
     Row,
     has_any,
     place,
@@ -30,7 +31,7 @@ _ANY_LENGTH = 2**30
 
 def _columns(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
-    for relation in relations(context, "rpv"):
+    for relation in relations(context, TABLES_AND_VIEWS):
         for number, column in _numbered(relation):
             if has_any(privileges, relation, (), COLUMN_RIGHTS, [column.attnum]):
                 yield _column(context, relation, column, number)
@@ -182,7 +183,7 @@ def _identity(context: FunctionContext, relation: Relation, column: Column) -> R
 def _column_column_usage(context: FunctionContext) -> Iterator[Row]:
     """Yield each generated column with each column that its expression uses."""
     privileges = context.environment.privileges
-    for relation in relations(context, "rp"):
+    for relation in relations(context, TABLE_KINDS):
         for column in relation.columns:
             if not column.generated or column.default is None:
                 continue

@@ -8,7 +8,7 @@ from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_domain import Domain, domain_bases, get_domain
 from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.columns import collation_row, domain_place, type_row
-from replctl.query.information_schema.visibility import Row, place, relations
+from replctl.query.information_schema.visibility import TABLES_AND_VIEWS, Row, place, relations
 
 
 def domains(context: FunctionContext, *, owned: bool = False) -> Iterator[Domain]:
@@ -48,7 +48,7 @@ def _domain_constraints(context: FunctionContext) -> Iterator[Row]:
 
 def _column_domain_usage(context: FunctionContext) -> Iterator[Row]:
     own = {domain.name for domain in domains(context, owned=True)}
-    for relation in relations(context, "rpv"):
+    for relation in relations(context, TABLES_AND_VIEWS):
         for column in relation.columns:
             if column.domain in own:
                 yield {

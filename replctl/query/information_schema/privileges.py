@@ -12,6 +12,7 @@ from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.visibility import (
     COLUMN_RIGHTS,
     TABLE_RIGHTS,
+    TABLES_AND_VIEWS,
     Row,
     place,
     relations,
@@ -71,7 +72,7 @@ def _granted(
 
 
 def _table_privileges(context: FunctionContext) -> Iterator[Row]:
-    for relation in relations(context, "rpv"):
+    for relation in relations(context, TABLES_AND_VIEWS):
         for item in _relation_items(context, relation):
             for letter in item.privileges:
                 if letter not in TABLE_RIGHTS:
@@ -82,7 +83,7 @@ def _table_privileges(context: FunctionContext) -> Iterator[Row]:
 
 
 def _column_privileges(context: FunctionContext) -> Iterator[Row]:
-    for relation in relations(context, "rpv"):
+    for relation in relations(context, TABLES_AND_VIEWS):
         acls = column_acls(context.catalog, relation.oid)
         for column in relation.columns:
             seen = set()

@@ -13,6 +13,7 @@ from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.visibility import (
     COLUMN_RIGHTS,
     TABLE_RIGHTS,
+    TABLES_AND_VIEWS,
     Row,
     place,
     relations,
@@ -53,7 +54,7 @@ def _schemata(context: FunctionContext) -> Iterator[Row]:
 
 
 def _tables(context: FunctionContext) -> Iterator[Row]:
-    for relation in visible(context, "rpv", TABLE_RIGHTS, COLUMN_RIGHTS):
+    for relation in visible(context, TABLES_AND_VIEWS, TABLE_RIGHTS, COLUMN_RIGHTS):
         is_temporary = relation.persistence == RelPersistence.TEMPORARY
         yield {
             **place(context, relation),
@@ -73,7 +74,7 @@ def _tables(context: FunctionContext) -> Iterator[Row]:
 
 def _views(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
-    for view in visible(context, "v", TABLE_RIGHTS, COLUMN_RIGHTS):
+    for view in visible(context, [RelKind.VIEW], TABLE_RIGHTS, COLUMN_RIGHTS):
         is_own = privileges.acts_for(view.owner)
         yield {
             **place(context, view),
@@ -92,7 +93,7 @@ def _views(context: FunctionContext) -> Iterator[Row]:
 def _view_table_usage(context: FunctionContext) -> Iterator[Row]:
     """Yield each view with each user table or view that it reads and the current role owns."""
     privileges = context.environment.privileges
-    for view in relations(context, "v"):
+    for view in relations(context, [RelKind.VIEW]):
         used = {
             table.relation.oid: table.relation
             for table in tables_of(view_query(context.catalog, view))
@@ -103,7 +104,7 @@ def _view_table_usage(context: FunctionContext) -> Iterator[Row]:
 
 
 def _sequences(context: FunctionContext) -> Iterator[Row]:
-    for relation in visible(context, "S", _SEQUENCE_RIGHTS):
+    for relation in visible(context, [RelKind.SEQUENCE], _SEQUENCE_RIGHTS):
         sequence = get_sequence(context.catalog, relation.oid)
         if sequence is None or sequence.ownership == DependencyType.INTERNAL:
             continue

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
-from replctl.catalog.relation_kind import INDEX_CONSTRAINTS, ConstraintKind, ForeignKeyMatch
+from replctl.catalog.relation_kind import (
+    INDEX_CONSTRAINTS,
+    TABLE_KINDS,
+    ConstraintKind,
+    ForeignKeyMatch,
+)
 from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
@@ -52,7 +57,7 @@ def _not_null_names(relation: Relation) -> Iterator[tuple[str, str]]:
 
 
 def _table_constraints(context: FunctionContext) -> Iterator[Row]:
-    for relation in visible(context, "rp", _RIGHTS, _COLUMN_RIGHTS):
+    for relation in visible(context, TABLE_KINDS, _RIGHTS, _COLUMN_RIGHTS):
         common = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
         for constraint in relation.constraints:
             row = {
@@ -79,7 +84,7 @@ def _table_constraints(context: FunctionContext) -> Iterator[Row]:
 def _check_constraints(context: FunctionContext) -> Iterator[Row]:
     yield from _domain_checks(context)
     privileges = context.environment.privileges
-    for relation in relations(context, "rp"):
+    for relation in relations(context, TABLE_KINDS):
         if not privileges.acts_for(relation.owner):
             continue
         for constraint in relation.checks():
@@ -108,7 +113,7 @@ def _domain_checks(context: FunctionContext) -> Iterator[Row]:
 
 
 def _referential_constraints(context: FunctionContext) -> Iterator[Row]:
-    for relation in visible(context, "rp", _RIGHTS, _COLUMN_RIGHTS):
+    for relation in visible(context, TABLE_KINDS, _RIGHTS, _COLUMN_RIGHTS):
         for constraint in relation.foreign_keys():
             referenced = get_relation(context.catalog, constraint.ref_relid)
             assert referenced is not None
@@ -143,7 +148,7 @@ def _key_columns(relation: Relation, constraint: Constraint) -> tuple[int, ...]:
 
 def _key_column_usage(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
-    for relation in relations(context, "rp"):
+    for relation in relations(context, TABLE_KINDS):
         for constraint in relation.constraints:
             for place_, attnum in enumerate(_key_columns(relation, constraint), start=1):
                 if not has_any(privileges, relation, (), COLUMN_RIGHTS, [attnum]):
@@ -173,7 +178,7 @@ def _used(
 ) -> Iterator[tuple[Relation, Constraint, Relation, tuple[int, ...]]]:
     """Yield each constraint with its relation, and with the table and columns that it uses. The
     current role owns that table; for a foreign key, it is the referenced table."""
-    for relation in relations(context, "rp"):
+    for relation in relations(context, TABLE_KINDS):
         for constraint in relation.constraints:
             table, columns = relation, _key_columns(relation, constraint)
             if constraint.kind == ConstraintKind.FOREIGN_KEY:

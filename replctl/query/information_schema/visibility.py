@@ -9,6 +9,7 @@ from typing import Any
 from replctl.catalog.acl import ALL_RIGHTS, Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.relation_kind import TABLE_KINDS, RelKind
 from replctl.functions.function_context import FunctionContext
 
 Row = dict[str, Any]
@@ -24,8 +25,12 @@ TABLE_RIGHTS = tuple(map(Privilege, ALL_RIGHTS["table"].replace(Privilege.MAINTA
 COLUMN_RIGHTS = tuple(map(Privilege, ALL_RIGHTS["column"]))
 
 
-def relations(context: FunctionContext, kinds: str) -> list[Relation]:
-    """Return the relations of these kinds (letters of pg_class.relkind), oldest first."""
+#: The kinds of relations that are tables in the SQL standard.
+TABLES_AND_VIEWS = (*TABLE_KINDS, RelKind.VIEW)
+
+
+def relations(context: FunctionContext, kinds: Collection[RelKind]) -> list[Relation]:
+    """Return the relations of these kinds, oldest first."""
     oids = relation_oids(context.catalog, kinds)
     return list(load_relations(context.catalog, oids).values())
 
@@ -52,7 +57,7 @@ def has_any(
 
 def visible(
     context: FunctionContext,
-    kinds: str,
+    kinds: Collection[RelKind],
     rights: Collection[Privilege],
     column_rights: Collection[Privilege] = (),
 ) -> Iterator[Relation]:
