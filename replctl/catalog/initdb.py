@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, Privilege, default_acl, encode_acl
 from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
 from replctl.catalog.snapshot import BOOTSTRAP_XID
 from replctl.types.builtin import FIRST_USER_OID
@@ -82,7 +82,7 @@ def _bootstrap_database(connection: Connection, oid: int, name: str, comment: st
             "datdba": owner,
             "datistemplate": is_template,
             "datallowconn": oid != TEMPLATE0_DATABASE,
-            "datacl": encode_acl((AclItem(PUBLIC, owner, "c"), owner_rights))
+            "datacl": encode_acl((AclItem(PUBLIC, owner, Privilege.CONNECT), owner_rights))
             if is_template
             else None,
         },
@@ -112,7 +112,7 @@ def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
     rows = []
     for oid, name in names.items():
         owner = owners.get(oid, BOOTSTRAP_SUPERUSER)
-        everybody = AclItem(PUBLIC, owner, "U")
+        everybody = AclItem(PUBLIC, owner, Privilege.USAGE)
         acl = encode_acl((*default_acl("schema", owner), everybody))
         rows.append(
             {"dbid": database_oid, "oid": oid, "nspname": name, "nspowner": owner, "nspacl": acl}

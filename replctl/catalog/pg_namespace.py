@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import insert, select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.acl import PUBLIC, AclItem, encode_acl
+from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, encode_acl
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
 
@@ -40,7 +40,7 @@ def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> s
     while f"pg_temp_{number}" in names:
         number += 1
     oid, name = catalog.new_oid(), f"pg_temp_{number}"
-    acl = encode_acl((AclItem(PUBLIC, owner, "UC"),))
+    acl = encode_acl((AclItem(PUBLIC, owner, ALL_RIGHTS["schema"]),))
     catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=acl)
     catalog.connection.execute(
         insert(state_schema.temporary_namespace).values(nspid=oid, owner=session_key)

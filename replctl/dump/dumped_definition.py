@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.acl import AclItem, decode_acl
+from replctl.catalog.acl import ALL_RIGHTS, AclItem, Privilege, decode_acl
 from replctl.catalog.aclchk import function_acl
 from replctl.catalog.composite_type import composite_of_type
 from replctl.catalog.pg_class import Relation
@@ -30,8 +30,8 @@ from replctl.types.type_kind import TypeKind
 _DATABASE_OWNER = 6171
 #: The initial access list of schema public (initdb.c).
 _PUBLIC_ACL = (
-    AclItem(_DATABASE_OWNER, _DATABASE_OWNER, "UC"),
-    AclItem(0, _DATABASE_OWNER, "U"),
+    AclItem(_DATABASE_OWNER, _DATABASE_OWNER, ALL_RIGHTS["schema"]),
+    AclItem(0, _DATABASE_OWNER, Privilege.USAGE),
 )
 _PUBLIC_COMMENT = "standard public schema"
 

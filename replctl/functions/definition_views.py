@@ -26,6 +26,7 @@ from replctl.catalog.relation_kind import (
     ConstraintKind,
     DependencyType,
     RelKind,
+    ReplicaIdentity,
 )
 from replctl.catalog.ruleutils import index_definition, key_collation
 from replctl.expr import nodes, pg_node_tree
@@ -64,7 +65,8 @@ def _pg_class(context: FunctionContext) -> Iterator[Row]:
         yield {
             "oid": relation.oid, "relname": relation.name, "relowner": 10,
             "relnamespace": _SYSTEM_SCHEMAS[relation.schema],
-            "relkind": relation.kind, "relnatts": len(relation.columns), "relreplident": "n",
+            "relkind": relation.kind, "relnatts": len(relation.columns),
+            "relreplident": ReplicaIdentity.NOTHING,
         }  # fmt: skip
     rows = list(stored_rows(context, "pg_class"))
     oids = [int(row["oid"]) for row in rows]

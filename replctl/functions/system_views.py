@@ -11,6 +11,7 @@ from typing import Any
 
 from replctl.catalog import schema_table
 from replctl.catalog.pg_database import COLLATION
+from replctl.catalog.relation_kind import RelPersistence
 from replctl.errors import FeatureNotSupported
 from replctl.functions.definition_views import DEFINITION_VIEWS
 from replctl.functions.function_context import FunctionContext
@@ -65,7 +66,8 @@ _DEFAULTS: dict[str, Row] = {
     "pg_class": {
         "reloftype": 0, "relfilenode": 0, "reltablespace": 0, "relpages": 0, "reltuples": -1,
         "relallvisible": 0, "reltoastrelid": 0, "relhasindex": 0, "relisshared": 0,
-        "relpersistence": "p", "relchecks": 0, "relhasrules": 0, "relhastriggers": 0,
+        "relpersistence": RelPersistence.PERMANENT,
+        "relchecks": 0, "relhasrules": 0, "relhastriggers": 0,
         "relhassubclass": 0, "relrowsecurity": 0, "relforcerowsecurity": 0, "relispopulated": 1,
         "relispartition": 0, "relrewrite": 0, "reltype": 0, "relam": 2,
     },
