@@ -31,7 +31,7 @@ from replctl.spark.feed_name import feed_of
 from replctl.spark.normal_form import is_stored_alike, matching_form, matching_group
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
-from replctl.spark.values import ChangeSource, FeedVersion, TableSource
+from replctl.spark.values import IMAGES, ChangeSource, FeedVersion, TableSource
 
 _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
@@ -73,7 +73,7 @@ def _sent_images(change_source: ChangeSource) -> str:
     each."""
     return "".join(
         f", {image}.c{attnum} AS {image}{number}"
-        for image in "on"
+        for image in IMAGES
         for number, attnum in enumerate(change_source.published, start=1)
     )
 
@@ -127,7 +127,7 @@ def paired_columns_sql(source: TableSource, pairs: str) -> str:
     values = "".join(
         f", {image}.c{column.attnum} AS {image}{column.attnum}"
         for column in source.columns
-        for image in "on"
+        for image in IMAGES
     )
     there = "o IS NOT NULL AS has_o, n IS NOT NULL AS has_n"
     return f"SELECT version, kind, {there}{values} FROM ({pairs})"
@@ -136,7 +136,7 @@ def paired_columns_sql(source: TableSource, pairs: str) -> str:
 def pairs_of_columns_sql(source: TableSource, view: str) -> str:
     """Return SQL that converts a view of `paired_columns_sql` back to pairs (`pairs_sql`)."""
     images = []
-    for image in "on":
+    for image in IMAGES:
         values = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns)
         row = f"struct({values or _NO_VALUES})"
         images.append(f"if(has_{image}, {row}, NULL) AS {image}")
@@ -208,7 +208,7 @@ def without_own_sql(
     same = " AND ".join(
         is_stored_alike(c.type, f"o.c{c.attnum}", f"n.c{c.attnum}") for c in source.columns
     )
-    images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in "on" for c in source.columns)
+    images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in IMAGES for c in source.columns)
     action = "CASE WHEN n IS NULL THEN 'D' WHEN o IS NULL THEN 'I' ELSE 'U' END"
     return (
         f"SELECT 1L AS position, {action} AS action{images} FROM ({states})"

@@ -104,7 +104,7 @@ def _step() -> str:
         f"'{name}_{action}', s.{name}_{action} + if(x.action = '{action.upper()}' AND s.effect IN"
         f" ({', '.join(quote(effect.value) for effect in effects)}), 1L, 0L)"
         for name, effects in met.items()
-        for action in "ud"
+        for action in ("u", "d")
     )
     return (
         f"CAST(named_struct('effect', CASE {whens} END,"

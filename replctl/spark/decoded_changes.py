@@ -12,7 +12,7 @@ from replctl.spark.narrowed_version import narrowed
 from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, staged
-from replctl.spark.values import ChangeSource, SentColumn
+from replctl.spark.values import IMAGES, ChangeSource, SentColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -78,7 +78,7 @@ def _columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
     """Return the columns of the changes: position, action, and the old and the new image."""
     images = [
         StagedColumn(f"{image}{i}", column.type, column.typmod)
-        for image in "on"
+        for image in IMAGES
         for i, column in enumerate(sent, start=1)
     ]
     return [StagedColumn("position", "int8"), StagedColumn("action", "text"), *images]

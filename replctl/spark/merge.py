@@ -250,7 +250,7 @@ def _whole_row_merge(
     names = [(grouped_value(c.type, f"o{c.attnum}"), f"o{c.attnum}") for c in own]
     before = selected(names) if names else "1"
     after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)
-    both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums) or ", 1"
+    both = "".join(f", {image}{attnum}" for image in ("o", "w") for attnum in attnums) or ", 1"
     leaf_op = "'D'" if has_own_values else f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
     comes = "" if has_own_values else f" AND NOT (old_leaf <=> {number})"
     source = (

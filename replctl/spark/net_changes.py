@@ -18,7 +18,7 @@ from replctl.replication.update_transformation import Action
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import fetched, late_view
-from replctl.spark.values import Target, TargetColumn
+from replctl.spark.values import IMAGES, Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -59,11 +59,11 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
         existing: SQL of the table's rows that the changes may affect.
     """
     changes = fetched(engine, changes)
-    names = [f"{image}{c.attnum}" for c in target.columns if c.sent is not None for image in "on"]
-    identity = target.key or tuple(c.attnum for c in target.columns if c.sent is not None)
+    sent = [column for column in target.columns if column.sent is not None]
+    identity = target.key or tuple(column.attnum for column in sent)
     identifying = [target.column(attnum) for attnum in identity]
     is_keyed = bool(target.key)
-    olds, news = (_identified(changes, image, identifying, is_keyed=is_keyed) for image in "on")
+    olds, news = (_identified(changes, image, identifying, is_keyed=is_keyed) for image in IMAGES)
     there = _counted(engine, existing, changes, identifying, is_keyed=is_keyed)
     followed = _FollowedRows(changes, olds, news, there, is_keyed=is_keyed)
     followed.follow()
@@ -76,9 +76,10 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
         "action": pa.array([row[0] for row in rows], pa.string()),
         "is_settled": pa.array([row[4] for row in rows], pa.bool_()),
     }
-    for name in names:
-        taken = pa.array([row[2 if name[0] == "o" else 3] for row in rows], pa.int64())
-        columns[name] = changes.rows.column(name).take(taken)
+    for image, place in zip(IMAGES, (2, 3), strict=True):
+        taken = pa.array([row[place] for row in rows], pa.int64())
+        for name in (f"{image}{column.attnum}" for column in sent):
+            columns[name] = changes.rows.column(name).take(taken)
     wanted = [*changes.columns, StagedColumn("is_settled", "bool")]
     table = pa.table({column.name: columns[column.name] for column in wanted})
     with late_view(engine, table, wanted) as view:
@@ -202,7 +203,7 @@ def _counted(
     named = " UNION ".join(
         f"SELECT {', '.join(f'{image}{c.attnum} AS c{c.attnum}' for c in columns) or '1 AS c0'}"
         f" FROM {changes.view}"
-        for image in "on"
+        for image in IMAGES
     )
     equal = " AND ".join(matches(c, f"t.c{c.attnum}", f"s.c{c.attnum}", "<=>") for c in columns)
     shown = ", ".join(f"{grouped_value(c.type, f't.c{c.attnum}')} AS c{c.attnum}" for c in columns)

@@ -34,7 +34,7 @@ from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged
 from replctl.spark.text_conversion import replicate
-from replctl.spark.values import SentColumn, Target, TargetColumn
+from replctl.spark.values import IMAGES, SentColumn, Target, TargetColumn
 from replctl.spark.whole_row import whole_row_sql
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def converted(
     """
     written = [column for column in target.columns if column.sent is not None]
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
-    columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in "on"]
+    columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in IMAGES]
     values = ["position", "action"]
     for column in written:
         values += [_old_value(sent, column), received(sent, column, "n")]
@@ -274,7 +274,7 @@ def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
     """Return the values of a key column of the changes, in a form that is the same for equal
     values."""
     olds, news = (
-        matching_values(column, changes.values(f"{image}{column.attnum}")) for image in "on"
+        matching_values(column, changes.values(f"{image}{column.attnum}")) for image in IMAGES
     )
     actions = changes.values("action")
     return [
@@ -345,7 +345,7 @@ def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
     if not changes.is_small:
         return False
     olds, news = (
-        [matching_values(c, changes.values(f"{image}{c.attnum}")) for c in key] for image in "on"
+        [matching_values(c, changes.values(f"{image}{c.attnum}")) for c in key] for image in IMAGES
     )
     return all(
         action != Action.UPDATE
@@ -382,7 +382,7 @@ def _keyed_outcome(
         for i, column in enumerate(target.key_columns, start=1)
     )
     is_there = "e.leaf IS NOT NULL"
-    missing = {x: f"gone_{x} + if({is_there}, 0L, found_{x})" for x in "ud"}
+    missing_u, missing_d = (f"gone_{x} + if({is_there}, 0L, found_{x})" for x in ("u", "d"))
     effect = {effect: quote(effect.value) for effect in NetEffect}
     op = (
         "CASE WHEN conflict_at IS NOT NULL THEN 'C'"
@@ -391,7 +391,7 @@ def _keyed_outcome(
         f" WHEN effect = {effect[NetEffect.DELETED]} AND {is_there} THEN 'D'"
         f" WHEN effect = {effect[NetEffect.INSERTED]} THEN 'I'"
         f" WHEN effect = {effect[NetEffect.REPLACED]} THEN if({is_there}, 'U', 'I')"
-        f" WHEN {missing['u']} + {missing['d']} > 0 THEN 'M' END"
+        f" WHEN {missing_u} + {missing_d} > 0 THEN 'M' END"
     )
     # An INSERT conflicts with the existing row; if there is none, with the row that the run has
     # inserted.
@@ -405,7 +405,7 @@ def _keyed_outcome(
     joined = (
         f"SELECT {op} AS op, if({op} = 'C', {position}, last_position) AS position,"
         f" if({op} = 'C', 'I', last_action) AS action, e.leaf AS old_leaf,"
-        f" {missing['u']} AS missing_u, {missing['d']} AS missing_d, {keys},"
+        f" {missing_u} AS missing_u, {missing_d} AS missing_d, {keys},"
         f" {new}{_old_values(target, 'e')}"
         f" FROM ({net}) n LEFT JOIN ({existing}) e ON {on}"
     )

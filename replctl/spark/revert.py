@@ -12,7 +12,15 @@ from replctl.spark.change_data_feed import inverse_sql, without_own_sql
 from replctl.spark.merge import leaf_changes, write_leaf
 from replctl.spark.staged import StagedColumn
 from replctl.spark.staging import staged
-from replctl.spark.values import CommitNote, FeedVersion, Leaf, TableSource, Target, TargetColumn
+from replctl.spark.values import (
+    IMAGES,
+    CommitNote,
+    FeedVersion,
+    Leaf,
+    TableSource,
+    Target,
+    TargetColumn,
+)
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -50,7 +58,7 @@ def revert(
         (version,) = own
         inverse = inverse_sql(table, version)
     kinds = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
-    kinds += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in columns for i in "on"]
+    kinds += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in columns for i in IMAGES]
     with staged(engine, inverse, kinds) as changes:
         summary = replicated_change.summary(engine, target, changes)
         with replicated_change.outcome(engine, target, changes, summary) as outcome:

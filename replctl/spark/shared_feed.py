@@ -14,7 +14,7 @@ from replctl.spark.change_data_feed import paired_columns_sql, pairs_of_columns_
 from replctl.spark.narrowed_version import narrowed
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, local_view, staged
-from replctl.spark.values import ChangeSource
+from replctl.spark.values import IMAGES, ChangeSource
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -68,7 +68,7 @@ class SharedFeeds:
                 columns += [
                     StagedColumn(f"{image}{column.attnum}", column.type, column.typmod)
                     for column in source.columns
-                    for image in "on"
+                    for image in IMAGES
                 ]
                 with narrowed(engine, change_source, count) as narrow:
                     query = paired_columns_sql(source, pairs_sql(narrow))

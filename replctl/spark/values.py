@@ -18,6 +18,9 @@ from replctl.types.text_length import TextLength
 #: change can rewrite a file.
 OPTIMIZED_FILE_SIZE = 128 * 2**20
 
+#: The first letters of the columns with the old and the new row of a change: o<attnum>, n<attnum>.
+IMAGES = ("o", "n")
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionZone:

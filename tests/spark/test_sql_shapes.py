@@ -67,7 +67,7 @@ from replctl.spark.partition_sql import leaf_number_sql
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.staged import Staged
 from replctl.spark.table_comparison import Sides, buckets_query, differences_query
-from replctl.spark.values import ChangedFiles
+from replctl.spark.values import IMAGES, ChangedFiles
 from replctl.types import builtin
 
 _FILE = Path(__file__).parent / "data" / "sql_shapes.txt"
@@ -214,7 +214,7 @@ def many_changes(target: Target) -> Staged:
         StagedColumn(f"{image}{c.attnum}", c.type, c.typmod)
         for c in target.columns
         if c.sent is not None
-        for image in "on"
+        for image in IMAGES
     ]
     return Staged("changes", tuple(columns), None)
 
