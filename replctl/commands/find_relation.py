@@ -51,5 +51,5 @@ def check_kind(relation: Relation, kind: str) -> None:
         WrongObjectType: the relation is of another kind.
     """
     if kind not in ("table", "type") and relation.kind not in RELATION_KINDS[kind]:
-        article = "an" if kind[0] in "aeiou" else "a"
+        article = "an" if kind == "index" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')
