@@ -73,9 +73,16 @@ def domain_constraint_definition(
     """Return a domain's constraint as pg_get_constraintdef() does: `CHECK ((VALUE > 0))`."""
     if constraint.check is None:
         return "NOT NULL"
-    context = DeparseContext(environment, "", {}, is_pretty=is_pretty)
     tail = "" if constraint.is_validated else " NOT VALID"
-    return f"CHECK ({deparse(constraint.check, context)}){tail}"
+    check = domain_check(environment, constraint.check, is_pretty=is_pretty)
+    return f"CHECK ({check}){tail}"
+
+
+def domain_check(
+    environment: CatalogEnvironment, check: nodes.Expr, *, is_pretty: bool = False
+) -> str:
+    """Return the condition of a domain's constraint as SQL: `(VALUE > 0)`."""
+    return deparse(check, DeparseContext(environment, "", {}, is_pretty=is_pretty))
 
 
 def domain_default(environment: CatalogEnvironment, default: nodes.Expr) -> str:

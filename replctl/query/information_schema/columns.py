@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from replctl.catalog.pg_class import Column, Relation
@@ -23,6 +22,7 @@ from replctl.query.information_schema.visibility import (
     yes_or_no,
 )
 from replctl.types.builtin import not_null_system_columns, system_relations_by_oid, types
+from replctl.types.interval_field import FULL_PRECISION, RANGE_NAMES, range_and_precision
 
 _BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
 _OCTETS = 4  # longest character of UTF-8, in bytes
@@ -116,10 +116,10 @@ def type_row(context: FunctionContext, name: str, typmod: int) -> Row:
         "udt_schema": environment.schema_name(place_),
         "udt_name": type_.sql_name if not is_builtin else type_.name,
     }
-    return row | _sizes(environment.format_type(name, typmod), name, typmod)
+    return row | _sizes(name, typmod)
 
 
-def _sizes(shown: str, name: str, typmod: int) -> Row:
+def _sizes(name: str, typmod: int) -> Row:
     match name:
         case "varchar" | "bpchar" | "text":
             length = typmod - 4 if typmod >= 0 and name != "text" else None
@@ -144,12 +144,12 @@ def _sizes(shown: str, name: str, typmod: int) -> Row:
         case "time" | "timetz" | "timestamp" | "timestamptz":
             return {"datetime_precision": 6 if typmod < 0 else typmod}
         case "interval":
-            digits = 0xFFFF if typmod < 0 else typmod & 0xFFFF
-            fields = re.fullmatch(r"interval[()0-9]* ?(.*)", shown)
-            words = fields.group(1).upper() if fields else ""
+            fields, digits = range_and_precision(typmod)
+            has_digits = digits != FULL_PRECISION
+            words = RANGE_NAMES[fields].strip().upper()
             return {
-                "datetime_precision": 6 if digits == 0xFFFF else digits,
-                "interval_type": words or None,
+                "datetime_precision": digits if has_digits else 6,
+                "interval_type": f"{words}({digits})" if words and has_digits else words or None,
             }
     return {}
 

@@ -13,7 +13,7 @@ from replctl.catalog.relation_kind import (
     ConstraintKind,
     ForeignKeyMatch,
 )
-from replctl.catalog.ruleutils import domain_constraint_definition, get_expr
+from replctl.catalog.ruleutils import domain_check, get_expr
 from replctl.expr import nodes
 from replctl.functions.function_context import FunctionContext
 from replctl.query.information_schema.columns import domain_place
@@ -107,8 +107,7 @@ def _domain_checks(context: FunctionContext) -> Iterator[Row]:
         for constraint in domain.constraints:
             clause = "VALUE IS NOT NULL"
             if constraint.check is not None:
-                definition = domain_constraint_definition(context.environment, constraint)
-                clause = definition.removesuffix(" NOT VALID")[len("CHECK (") : -1]
+                clause = domain_check(context.environment, constraint.check)
             yield {**_name(context, place_, constraint.name), "check_clause": clause}
 
 
