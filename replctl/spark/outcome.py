@@ -381,9 +381,10 @@ def finished_sql(
     counts = "".join(f", {name}" for name in _MISSING if counts_missing)
     rows = "".join(f", w{column.attnum}" for column in target.columns)
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in target.columns) if with_old else ""
+    violation = violation_sql(target, "w") or "CAST(NULL AS INT)"
     finished = (
         f"SELECT op, position, {action} AS action,"
-        f" if({_IS_NEW}, {violation_sql(target, 'w')}, NULL) AS violation, old_leaf,"
+        f" if({_IS_NEW}, {violation}, NULL) AS violation, old_leaf,"
         f" if({_IS_NEW}, {new_leaf}, NULL) AS new_leaf{counts}{keys}{rows}{old} FROM ({complete})"
     )
     if keep_unchanged or is_new:
@@ -528,9 +529,10 @@ def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]
     return [*tests, *((name, check, None) for name, check in target.checks), *own]
 
 
-def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str:
+def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str | None:
     """Return SQL of the number of the first constraint that a new row violates: the attnum for NOT
-    NULL, and -1, -2, ... for the checks; NULL if there is none.
+    NULL, and -1, -2, ... for the checks; NULL if there is none.  Return None if the target has no
+    constraints.
 
     Args:
         image: the prefix of the row's columns, before the attnum.
@@ -568,7 +570,7 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
             continue
         place = "" if only is None else f"{accepts_sql(only.rules, column)} AND "
         whens.append(f"WHEN {place}NOT {_check_sql(check, column)} THEN -{number}")
-    return f"CASE {' '.join(whens)} END" if whens else "CAST(NULL AS INT)"
+    return f"CASE {' '.join(whens)} END" if whens else None
 
 
 def _check_attnums(check: Expr | StoredExpr) -> list[int]:

@@ -179,7 +179,7 @@ def _summary_here(engine: Engine, target: Target, changes: Staged, moves: str) -
 def _violating_positions(engine: Engine, target: Target, changes: Staged) -> tuple[int, ...]:
     sent = {column.attnum for column in target.columns if column.sent is not None}
     violation = violation_sql(target, "n", sent)
-    if "WHEN" not in violation:
+    if violation is None:
         return ()
     found = engine.rows(
         f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"

@@ -372,8 +372,8 @@ SHAPES: dict[str, Callable[[], str]] = {
     ),
     "existing rows": lambda: existing_rows_sql(PLAIN, ["c1 IN (7, 8)"]),
     "existing rows of partitions": lambda: existing_rows_sql(RICH, []),
-    "violations": lambda: violation_sql(RICH, "w"),
-    "violations as far as columns are known": lambda: violation_sql(RICH, "n", {1, 2}),
+    "violations": lambda: violation_sql(RICH, "w") or "",
+    "violations as far as columns are known": lambda: violation_sql(RICH, "n", {1, 2}) or "",
     "finished rows": lambda: finished_sql(PLAIN, "SELECT * FROM joined"),
     "finished new rows of partitions": lambda: finished_sql(
         RICH, "SELECT * FROM joined", is_new=True
