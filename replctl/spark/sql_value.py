@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
 from replctl.record import dataclass
 from replctl.relation_name import DomainName
+from replctl.spark.python_calls import uses_python
 
 #: Matches an error that a translated expression has raised: raise_error('replctl:22003|integer out
 #: of range|detail|end'), optionally with |hint=..., and
@@ -43,17 +44,10 @@ class SqlValue:
         return (int(found[1]), int(found[2])) if found else None
 
 
-#: Matches the call of a function that runs in Python.  Spark does not allow it inside a lambda.
-_IN_PYTHON = re.compile(r"\breplctl_\w+\(")
 #: Matches a string literal, and a subquery outside of literals.
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.S)
 _SUBQUERY = re.compile(r"\((?:SELECT|WITH) ")
 _SHORT = 60
-
-
-def runs_in_python(text: str) -> bool:
-    """Return whether Spark SQL calls a function that runs in Python."""
-    return _IN_PYTHON.search(text) is not None
 
 
 def check_lambda(body: str) -> None:
@@ -62,7 +56,7 @@ def check_lambda(body: str) -> None:
     Raises:
         FeatureNotSupported: the body has one.
     """
-    if runs_in_python(body):
+    if uses_python(body):
         raise FeatureNotSupported("functions of Python inside a lambda are not supported")
     _check_subqueries(body)
 
