@@ -21,7 +21,7 @@ from replctl.catalog.pg_wal import (
     entries_between,
     numbered,
 )
-from replctl.catalog.transaction import Catalog, definitions_lsn, mixed_commits
+from replctl.catalog.transaction import Catalog, mixed_commits
 from replctl.errors import (
     DataError,
     FeatureNotSupported,
@@ -43,6 +43,7 @@ from replctl.lake.column_fault import check_decodable
 from replctl.lake.delta_log import log_versions
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
+from replctl.lake.formerly_published import formerly_published
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import (
@@ -179,7 +180,12 @@ class BatchDecoding:
             relids = {entry.relid for entry in entries}
             definitions = _definitions(current.as_of(time), log.publications, relids)
             left = relids - definitions.relations.keys()
-            former, until = _formerly_published(current, log.publications, entries, left)
+
+            def find(then: Catalog, relids: Collection[int]) -> dict[int, PublishedRelation]:
+                return _definitions(then, log.publications, relids).relations
+
+            # Only the first transaction of a range can change definitions.
+            former, until = formerly_published(current, entries, left, find)
             known = {publication.name for publication in list_publications(current)}
         missing = set(log.publications) - definitions.publications - known
         if missing and entries:
@@ -316,31 +322,6 @@ def _definitions(
             found[oid] = published
     names = frozenset(publication.name for publication in publication_set.publications)
     return _Definitions(names, found, tuple(problems))
-
-
-def _formerly_published(
-    catalog: Catalog,
-    publications: Sequence[str],
-    entries: Sequence[LogEntry],
-    relids: Collection[int],
-) -> tuple[dict[int, PublishedRelation], int]:
-    """Return the relations that were published when the first transaction changed their rows.
-
-    Only the first transaction of a range can change definitions.
-
-    Args:
-        relids: relations that are not published at the end of the transaction.
-
-    Returns:
-        the relations by OID, and the LSN of the last entry before the transaction's first change of
-        definitions.
-    """
-    until = definitions_lsn(catalog.connection, entries[0].xid) if relids else None
-    if until is None:
-        return {}, 0
-    changed = {entry.relid for entry in entries if entry.lsn <= until}
-    before = catalog.as_of(entries[0].commit_lsn - 1)
-    return _definitions(before, publications, changed.intersection(relids)).relations, until
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from math import ceil
 
 from replctl import spark
@@ -25,7 +26,7 @@ from replctl.catalog.pg_wal import (
     numbered,
 )
 from replctl.catalog.relation_kind import RelKind, RelPersistence
-from replctl.catalog.transaction import Catalog, definitions_lsn
+from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
@@ -34,6 +35,7 @@ from replctl.lake.change_source import change_source, feed_version
 from replctl.lake.column_fault import check_listable
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
+from replctl.lake.formerly_published import formerly_published
 from replctl.lake.recovery import recover
 from replctl.lake.small_feed import with_small_feeds
 from replctl.lake.table_read import relation_at
@@ -159,11 +161,14 @@ class _Batch:
             then = catalog.as_of(commit.commit_lsn)
             relids = {entry.relid for entry in entries}
             known |= self._published_of(then, relids.difference(known))
-            for entry, published in self._former(catalog, commit, relids.difference(known)):
-                self._place(entry, published, catalog.as_of(commit.commit_lsn - 1), places)
+            find = partial(self._published_of, must_exist=False)
+            former, until = formerly_published(catalog, entries, relids.difference(known), find)
+            before = catalog.as_of(commit.commit_lsn - 1)
             for entry in entries:
                 if entry.relid in known:
                     self._place(entry, known[entry.relid], then, places)
+                elif entry.relid in former and entry.lsn <= until:
+                    self._place(entry, former[entry.relid], before, places)
 
     def _place(
         self,
@@ -180,21 +185,6 @@ class _Batch:
             decoded = _decoded_relation(self._session.environment(then), table)
             self._tables.append(_Table(table, decoded))
         self._places[entry.lsn] = places[place]
-
-    def _former(
-        self, catalog: Catalog, commit: Commit, relids: Collection[int]
-    ) -> Iterator[tuple[LogEntry, PublishedRelation]]:
-        """Yield the changes of relations that their transaction later drops, or no longer
-        publishes, with the relations as they were before the transaction.
-        """
-        until = definitions_lsn(catalog.connection, commit.xid) if relids else None
-        if until is None:
-            return
-        before = catalog.as_of(commit.commit_lsn - 1)
-        found = self._published_of(before, relids, must_exist=False)
-        for entry in commit.entries:
-            if entry.relid in found and entry.lsn <= until:
-                yield entry, found[entry.relid]
 
     def _published_of(
         self, then: Catalog, relids: Collection[int], *, must_exist: bool = True
