@@ -11,6 +11,7 @@ from fix_recursion import deep_recursion
 from fix_replication import publisher, shared_cluster, source, subscriber, target
 from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
+from fix_standby import primary, standby
 from hypothesis import HealthCheck, settings
 from order import dealt
 
@@ -35,6 +36,7 @@ __all__ = [
     "fresh_home",
     "lake",
     "postgres_server",
+    "primary",
     "psql",
     "publisher",
     "s3",
@@ -43,6 +45,7 @@ __all__ = [
     "shared_cluster",
     "source",
     "spark_session",
+    "standby",
     "stopped",
     "subscriber",
     "target",

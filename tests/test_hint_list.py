@@ -36,7 +36,7 @@ POSTGRESQL, MACHINE, PASSED_ON = "PostgreSQL's", "the machine's", "another's"
 _COLUMNS = (
     "subscription/test_owners_columns.py::test_copies_end_equal_without_help_or_by_their_hints"
 )
-_STANDBY = "catalog/test_standby.py::test_"
+_PROMOTION = "catalog/test_promotion.py::test_"
 _COPIED = "lake/test_copied.py::test_"
 _COMMANDS = "test_own_command.py::test_"
 _HINTS = "commands/test_hints.py::test_hints_of"
@@ -228,23 +228,23 @@ HINTS: dict[str, str] = {
         "catalog/test_upgrade.py::"
         "test_a_program_that_has_it_open_does_not_write_an_upgraded_catalog"
     ),
-    "Connect to the new primary: {}": f"{_STANDBY}the_old_primary_is_fenced_off",
-    "Connect to the new primary.": f"{_STANDBY}the_old_primary_notices_the_new_one_s_commits",
-    'To complete the promotion, run "{}".': f"{_STANDBY}"
+    "Connect to the new primary: {}": f"{_PROMOTION}the_old_primary_is_fenced_off",
+    "Connect to the new primary.": f"{_PROMOTION}the_old_primary_notices_the_new_one_s_commits",
+    'To complete the promotion, run "{}".': f"{_PROMOTION}"
     "an_interrupted_promotion_continues_under_another_name",
-    "follow_hint(standby.path, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
-    "follow_hint(standby.path, control.promoted_to or '')": f"{_STANDBY}"
+    "follow_hint(standby.path, promoted_to)": f"{_PROMOTION}one_standby_of_several_is_promoted",
+    "follow_hint(standby.path, control.promoted_to or '')": f"{_PROMOTION}"
     "one_standby_of_several_is_promoted",
     'To keep the state of the standby, stop the primary and run "{}". To follow the primary,'
     ' remove "{}" and run "{}".': "catalog/test_forked_primary.py::"
     "test_the_hint_of_a_restored_primary",
-    "End these processes, then promote again.": f"{_STANDBY}promotion_waits_for_writers",
+    "End these processes, then promote again.": f"{_PROMOTION}promotion_waits_for_writers",
     "None": PASSED_ON,
     'Stop all programs that use the cluster, copy its directory with "cp -r", and run "{}" to use'
     " the copy instead.": "lake/test_copied.py::test_a_backup_of_a_home_that_cannot_be_written",
     "Back up its primary.": "lake/test_copied.py::test_a_copy_of_a_standby_stays_a_standby",
     "Restore their storage at these paths, and promote again. Or promote without these tables:"
-    " --without-tables. You can then only drop them.": "catalog/test_standby.py::"
+    " --without-tables. You can then only drop them.": "catalog/test_promotion.py::"
     "test_promotion_without_the_primary_s_tables",
     "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
     " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",

@@ -27,7 +27,7 @@ _IN_OTHER_TESTS = {
     "test_the_command_says_what_a_copy_leaves_alone",
     "replctl standby sync --home /clusters/b --watch": "psql/test_guide_commands.py::"
     "test_a_standby_follows_until_a_signal",
-    "replctl standby promote --home /clusters/b --without-primary": "catalog/test_standby.py::"
+    "replctl standby promote --home /clusters/b --without-primary": "catalog/test_promotion.py::"
     "test_promotion_without_the_primary_s_tables",
     "replctl sync --watch": "subscription/test_appliers.py::test_a_second_applier_and_a_signal",
     "replctl verify": "subscription/test_verify.py::test_planted_faults_are_found",
