@@ -14,6 +14,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.login import Login, log_in
 from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.nextval import SequenceValues
 from replctl.catalog.pg_db_role_setting import settings_at_start
 from replctl.catalog.pg_replication_slots import (
     SessionOrigin,
@@ -22,7 +23,6 @@ from replctl.catalog.pg_replication_slots import (
     drop_slots_of,
     own_origin,
 )
-from replctl.catalog.pg_sequence import SequenceValues
 from replctl.catalog.transaction import BlockXids, Catalog, insert_lsn
 from replctl.errors import (
     FeatureNotSupported,

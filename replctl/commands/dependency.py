@@ -38,7 +38,7 @@ from replctl.catalog.pg_publication import (
     publications_by_oid,
     published_tables,
 )
-from replctl.catalog.pg_sequence import delete_sequence, owned_sequences, sequences_of
+from replctl.catalog.pg_sequence import delete_sequence, owned_sequences
 from replctl.catalog.pg_subscription import (
     RelState,
     delete_subscription_relation,
@@ -66,6 +66,7 @@ from replctl.commands.view_dependency import (
 from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.environment import user_collation
+from replctl.expr.nextval_call import sequences_of
 from replctl.expr.type_facts import TypeFacts
 from replctl.record import dataclass
 from replctl.types.quote import quote_qualified_identifier

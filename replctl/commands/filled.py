@@ -12,10 +12,11 @@ from dataclasses import field, replace
 
 from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.pg_sequence import NumberedCalls, get_sequence
+from replctl.catalog.pg_sequence import get_sequence
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.nextval_call import NumberedCalls
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import session_value

@@ -17,7 +17,7 @@ from replctl.catalog.pg_class import (
     Relation,
 )
 from replctl.catalog.pg_index import is_valid_index
-from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
+from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences
 from replctl.catalog.relation_kind import (
     TABLE_KINDS,
     ConstraintKind,
@@ -39,6 +39,7 @@ from replctl.dump.dialect import added, created
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.source import Source, expression_keys, type_key
+from replctl.expr.nextval_call import sequences_of
 from replctl.types.builtin import types
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_description import get_comment
-from replctl.catalog.pg_sequence import sequences_of
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.expr import nodes
+from replctl.expr.nextval_call import sequences_of
 from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier, quote_string

@@ -8,7 +8,7 @@ from typing import Any
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_sequence import SequenceValues
+from replctl.catalog.nextval import SequenceValues
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.record import dataclass

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from replctl.catalog.nextval import RestartedSequences
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_sequence import RestartedSequences, Sequence, owned_sequences
+from replctl.catalog.pg_sequence import Sequence, owned_sequences
 from replctl.catalog.table_copy import AppliedFilter
 from replctl.errors import (
     ConnectionFailure,

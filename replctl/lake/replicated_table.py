@@ -12,14 +12,15 @@ from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.file_layout import delta_properties
+from replctl.catalog.nextval import RestartedSequences
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_sequence import NumberedCalls, RestartedSequences
 from replctl.errors import (
     DataError,
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
     PostgresError,
 )
+from replctl.expr.nextval_call import NumberedCalls
 from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
 from replctl.lake.delta_log import applied_step, latest_version, written_step

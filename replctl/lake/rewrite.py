@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from replctl.catalog.apply_batch import list_apply_batches
+from replctl.catalog.nextval import values_after
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_sequence import Sequence, taken_by_calls, values_after
+from replctl.catalog.pg_sequence import Sequence
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
+from replctl.expr.nextval_call import taken_by_calls
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.retry import repeated

@@ -7,12 +7,12 @@ from replctl.catalog.acl import Privilege
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
-from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.expr.nextval_call import NumberedCalls
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import with_delta_columns

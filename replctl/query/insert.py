@@ -13,7 +13,6 @@ from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.catalog.relation_kind import Identity
 from replctl.errors import (
     DuplicateColumn,
@@ -25,6 +24,7 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location, raw_location
+from replctl.expr.nextval_call import NumberedCalls
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.lake.catalog_name import check_names

@@ -11,11 +11,11 @@ from replctl.catalog.acl import Privilege
 from replctl.catalog.native_column import EXPRESSIONS, check_not_native
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
-from replctl.catalog.pg_sequence import sequences_of
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.expr.nextval_call import sequences_of
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer

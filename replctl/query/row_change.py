@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_sequence import NumberedCalls
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
+from replctl.expr.nextval_call import NumberedCalls
 from replctl.functions.function_context import function_context
 from replctl.lake.catalog_name import check_names
 from replctl.lake.delta_rules import append_only_error

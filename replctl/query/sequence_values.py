@@ -12,9 +12,9 @@ from replctl.adt.fold import simplified
 from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Column
-from replctl.catalog.pg_sequence import NumberedCalls, sequences_of
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.expr.nextval_call import NumberedCalls, sequences_of
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import FUNCTIONS
 from replctl.session import Session
