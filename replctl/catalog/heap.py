@@ -24,7 +24,11 @@ from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import get_type, type_oid
 from replctl.catalog.relation_kind import ConstraintKind, RelKind, ReplicaIdentity
-from replctl.catalog.storage import StorageColumn, insert_storage_column, release_storage_name
+from replctl.catalog.storage_column import (
+    StorageColumn,
+    insert_storage_column,
+    release_storage_name,
+)
 from replctl.catalog.transaction import Catalog
 from replctl.expr import pg_node_tree
 from replctl.types import builtin

@@ -9,13 +9,8 @@ from dataclasses import replace
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.relation_kind import RelKind
-from replctl.catalog.storage import (
-    CATALOG_TABLE,
-    FOREIGN_FILES,
-    PARTITION_TIMEZONE,
-    insert_storage,
-    insert_storage_column,
-)
+from replctl.catalog.storage import CATALOG_TABLE, FOREIGN_FILES, PARTITION_TIMEZONE, insert_storage
+from replctl.catalog.storage_column import insert_storage_column
 from replctl.commands.adopted_columns import AdoptedColumns, all_columns, listed_columns
 from replctl.commands.alter_column import set_not_null
 from replctl.commands.column_definition import check_column_count

@@ -16,8 +16,8 @@ from replctl.catalog.storage import (
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
     SCHEMA_CHANGES,
-    storage_columns,
 )
+from replctl.catalog.storage_column import storage_columns
 from replctl.dump.source import Source, with_options
 from replctl.lake.adopt import collation_of, readable_column
 from replctl.lake.delta_log import UNREADABLE, stored_columns

@@ -11,7 +11,8 @@ from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import NONE, enter
-from replctl.catalog.storage import note_foreign_commit, note_metadata, reserve_storage_name
+from replctl.catalog.storage import note_foreign_commit, note_metadata
+from replctl.catalog.storage_column import reserve_storage_name
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
 from replctl.lake.adopt import is_void, stored_physical_name

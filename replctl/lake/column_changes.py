@@ -23,8 +23,8 @@ from replctl.catalog.heap import (
 from replctl.catalog.pg_class import Column, Relation, get_relation
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_subscription import subscriptions_of_relation
-from replctl.catalog.storage import (
-    Storage,
+from replctl.catalog.storage import Storage
+from replctl.catalog.storage_column import (
     StorageColumn,
     forget_storage_column,
     insert_storage_column,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_subscription import subscriptions_of_relation
-from replctl.catalog.storage import storage_columns
+from replctl.catalog.storage_column import storage_columns
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DuplicateColumn,

@@ -19,7 +19,7 @@ from replctl.catalog.nextval import values_after
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import Sequence
 from replctl.catalog.pg_subscription import unfinished_copies
-from replctl.catalog.storage import reserve_storage_name, storage_names
+from replctl.catalog.storage_column import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.expr.nextval_call import taken_by_calls
 from replctl.injection_point import injection_point

@@ -10,9 +10,9 @@ from collections.abc import Collection
 
 from replctl.catalog.heap import replace_storage_column
 from replctl.catalog.pg_class import Column, Relation
-from replctl.catalog.storage import (
+from replctl.catalog.storage import insert_storage
+from replctl.catalog.storage_column import (
     StorageColumn,
-    insert_storage,
     insert_storage_column,
     next_storage_number,
     release_storage_name,

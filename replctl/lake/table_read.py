@@ -16,7 +16,8 @@ from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
-from replctl.catalog.storage import PARTITION_TIMEZONE, FormerColumn, Storage
+from replctl.catalog.storage import PARTITION_TIMEZONE, Storage
+from replctl.catalog.storage_column import FormerColumn
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log

@@ -20,13 +20,8 @@ from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import commit_with_origin
 from replctl.catalog.pg_wal import TRUNCATE, enter, last_logged_version, take_back
-from replctl.catalog.storage import (
-    DELETION_VECTORS,
-    Storage,
-    begin_storage,
-    name_columns,
-    note_storage,
-)
+from replctl.catalog.storage import DELETION_VECTORS, Storage, begin_storage, note_storage
+from replctl.catalog.storage_column import name_columns
 from replctl.catalog.transaction import Catalog, commit_transaction, insert_lsn, next_insert_lsn
 from replctl.errors import DuplicateObject, SerializationFailure
 from replctl.injection_point import injection_point

@@ -25,9 +25,9 @@ from replctl.catalog.storage import (
     keep_versions,
     known_table_id,
     note_foreign_commit,
-    note_lost_columns,
     note_metadata,
 )
+from replctl.catalog.storage_column import note_lost_columns
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.column_changes import follow_columns

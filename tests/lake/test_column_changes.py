@@ -15,7 +15,7 @@ from fix_replication import Database
 from owners_log import OwnersLog, field
 
 from replctl.catalog.pg_class import Relation, load_relations
-from replctl.catalog.storage import StorageColumn
+from replctl.catalog.storage_column import StorageColumn
 from replctl.lake.column_changes import column_changes, names_around, stored_names
 from replctl.lake.table_read import enter_foreign_versions, table_source, written_source
 from replctl.lake.target import local_target
