@@ -15,8 +15,8 @@ _LETTERS = {
     "action", "castcontext", "castmethod", "category", "command", "confdeltype", "confmatchtype",
     "contype", "defaclobjtype", "deptype", "effect", "kind", "letter", "letters", "op", "ops",
     "parallel", "persistence", "polcmd", "privilege", "prokind", "provolatile", "relkind",
-    "relpersistence", "relreplident", "status", "storage", "typcategory", "typstorage", "typtype",
-    "volatility",
+    "relpersistence", "relreplident", "status", "storage", "storageType", "typcategory",
+    "typstorage", "typtype", "volatility",
 }  # fmt: skip
 
 #: Files about the letters of a text that a user wrote: formats and regular expressions.

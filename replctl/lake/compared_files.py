@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.delta_actions import file_uris
+from replctl.lake.delta_actions import VectorStorage, file_uris
 from replctl.lake.delta_files import file_key, files_by_key
 from replctl.lake.delta_log import metadata_of, read_actions
 from replctl.lake.table_folder import TableFolder
@@ -210,7 +210,7 @@ def _add(body: Mapping[str, Any], places: _Places) -> dict[str, Any]:
     if vector:
         add["deletionVector"] = dict(vector)
     if vector and vectors:
-        placed = {"storageType": "p", "pathOrInlineDv": places.uri(vectors[0])}
+        placed = {"storageType": VectorStorage.PATH, "pathOrInlineDv": places.uri(vectors[0])}
         add["deletionVector"] = {**vector, **placed}
     return add
 

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 from zlib import crc32
 
-from replctl.lake.delta_actions import BASE85
+from replctl.lake.delta_actions import BASE85, VectorStorage
 
 _FORMAT_VERSION = b"\x01"
 #: The first bytes of a serialized vector, and of a bitmap without run containers.
@@ -41,7 +41,7 @@ def write_vector(folder: str, positions: Collection[int]) -> tuple[str, dict[str
     with open(os.path.join(folder, path), "xb") as file:
         file.write(_FORMAT_VERSION + content)
     return path, {
-        "storageType": "u",
+        "storageType": VectorStorage.UUID,
         "pathOrInlineDv": _base85(id_),
         "offset": len(_FORMAT_VERSION),
         "sizeInBytes": len(vector),

@@ -11,6 +11,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
@@ -27,6 +28,14 @@ BASE85 = {
 }
 _UUID_LENGTH = 20  # of 16 bytes in base 85
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+class VectorStorage(StrEnum):
+    """The place of a deletion vector (storageType in Delta's protocol)."""
+
+    UUID = "u"  # a file of the table, whose name has the UUID
+    INLINE = "i"  # the log itself
+    PATH = "p"  # a file with an absolute path
 
 
 class BrokenLogError(ValueError):
@@ -130,9 +139,9 @@ def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
     if not vector:
         return
     written = vector["pathOrInlineDv"]
-    if vector["storageType"] == "p":
+    if vector["storageType"] == VectorStorage.PATH:
         yield written
-    elif vector["storageType"] == "u":
+    elif vector["storageType"] == VectorStorage.UUID:
         prefix, encoded = written[:-_UUID_LENGTH], written[-_UUID_LENGTH:]
         name = f"deletion_vector_{uuid.UUID(bytes=_decoded(encoded))}.bin"
         yield quote(f"{prefix}/{name}" if prefix else name)
@@ -355,9 +364,9 @@ def _is_flat(value: object) -> bool:
 def _is_vector(value: object) -> bool:
     return (
         isinstance(value, dict)
-        and value.get("storageType") in ("u", "i", "p")
+        and value.get("storageType") in tuple(VectorStorage)
         and _is_name(value.get("pathOrInlineDv"))
-        and (value["storageType"] != "u" or _is_vector_name(value["pathOrInlineDv"]))
+        and (value["storageType"] != VectorStorage.UUID or _is_vector_name(value["pathOrInlineDv"]))
         and all(
             _is_count(value[name])
             for name in ("offset", "sizeInBytes", "cardinality")
