@@ -1,4 +1,7 @@
-"""Fixtures for all tests, and their order."""
+"""Fixtures for all tests, their order, and what makes them faster."""
+
+import gc
+import os
 
 import pytest
 from fix_clock import clock
@@ -15,11 +18,28 @@ from fix_standby import primary, standby
 from hypothesis import HealthCheck, settings
 from order import dealt
 
+from replctl.catalog import catalog_engine
+
 # The time of an example depends on how busy the machine is
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
+#: New objects after which the garbage collector looks for cycles.
+_GARBAGE = 20_000
+
+
+def pytest_configure() -> None:
+    """Do not wait for the disk in this process: no test cuts the power, and the pages that a killed
+    process wrote are not lost."""
+    os.fsync = lambda fd: None
+    catalog_engine._SYNCHRONOUS = "OFF"
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what lives until the end, such as thousands of tests."""
+    gc.freeze()
+    gc.set_threshold(_GARBAGE)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,6 +15,8 @@ from replctl.catalog.sqlite_error import is_busy
 #: The execution option of an engine that has the absolute path of the cluster's home.
 HOME_OPTION = "replctl_home"
 _BUSY_TIMEOUT = 30.0  # seconds to wait for a write transaction of another process
+#: Commits reach the disk before they end (SQLite's PRAGMA synchronous).
+_SYNCHRONOUS = "FULL"
 _BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
 
@@ -32,7 +34,7 @@ def catalog_engine(path: Path) -> Engine:
         if not (path.exists() and path.stat().st_size):  # possible only for a new file
             cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # trim in horizon.py
         cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
         cursor.execute("PRAGMA foreign_keys = OFF")
         cursor.close()
 

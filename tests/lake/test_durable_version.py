@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,17 @@ def test_a_failure_of_the_disk_undoes_the_statement(
     assert answer_of(session, "insert into t values (3)") == ("INSERT 0 1",)
     rows = DeltaTable(table_location(session, "t")).to_pyarrow_table()
     assert sorted(rows.column(0).to_pylist()) == [1, 3]
+
+
+def test_catalogs_reach_the_disk_with_each_commit(tmp_path: Path) -> None:
+    program = """
+from pathlib import Path
+from replctl.catalog.open_cluster import open_cluster
+cluster = open_cluster(Path("home"))
+with cluster.begin(write=False) as connection:
+    print(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+cluster.close()
+"""
+    command = [sys.executable, "-c", program]  # conftest.py changes the setting in this process
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert printed.stdout == "2\n"  # FULL
