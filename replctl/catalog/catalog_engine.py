@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 
-from replctl.catalog.commit_digest import begin_random
+from replctl.catalog.commit_digest import forget_base
 from replctl.catalog.sqlite_error import is_busy
 
 #: The execution option of an engine that has the absolute path of the cluster's home.
@@ -40,7 +40,7 @@ def catalog_engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        begin_random(connection)
+        forget_base(connection)
         if connection.get_execution_options().get("replctl_write", False):
             _begin_immediate(connection)
         else:

@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, exc, inspect, select
 
 from replctl.catalog import state_schema
-from replctl.catalog.commit_digest import LogPosition, broken_link, is_in_log, random_of
+from replctl.catalog.commit_digest import LogPosition, base_digest, broken_link, is_in_log
 from replctl.catalog.home_directory import CATALOG, WAL_HEADER
 from replctl.errors import (
     CannotConnectNow,
@@ -114,13 +114,19 @@ def stored_lsn(home: Path) -> int | None:
     """Return the LSN of the newest commit in catalog.db without its -wal; None if the file cannot
     be read now.
     """
+    lsn = _stored(home, "SELECT max(commit_lsn) FROM pg_xact")
+    return None if lsn is None else int(lsn)
+
+
+def _stored(home: Path, query: str) -> Any:
+    """Return a value in catalog.db without its -wal; None if the file cannot be read now."""
     try:
         url = f"{(home / CATALOG).as_uri()}?immutable=1"
         with closing(sqlite3.connect(url, uri=True)) as connection:
-            (lsn,) = connection.execute("SELECT max(commit_lsn) FROM pg_xact").fetchone()
-    except sqlite3.DatabaseError:  # a damaged file has no commits to compare
+            row = connection.execute(query).fetchone()
+    except sqlite3.DatabaseError:  # such as a damaged file
         return None
-    return None if lsn is None else int(lsn)
+    return None if row is None else row[0]
 
 
 def replaced(home: Path) -> CannotConnectNow:
@@ -179,8 +185,15 @@ def check_wal(home: Path, users: Collection[Path]) -> None:
             detail=f"{reason} {CATALOG} was restored without its {_WAL}.",
             hint=f"Stop all programs. Restore {CATALOG} together with its own {_WAL} and {_SHM}. If"
             f' the backup lacks these two, remove "{home / _WAL}" and "{home / _SHM}", and run'
-            f' "{own_command("cluster", "identify", "--restored", home=home)}".',
+            f' "{_completing_command(home)}".',
         )
+
+
+def _completing_command(home: Path) -> str:
+    """Return the command that adds to a restored catalog.db the commits that it lacks."""
+    if _stored(home, "SELECT is_in_recovery FROM pg_control"):  # a standby
+        return own_command("standby", "sync", home=home)
+    return own_command("cluster", "identify", "--restored", home=home)
 
 
 @contextmanager
@@ -223,9 +236,9 @@ def _mismatch(copy: Path) -> str | None:
 def _lacks_commits(copy: Path, alone: Sequence[LogPosition]) -> bool:
     """Return whether commits are missing between a catalog and the first commits in its -wal.
 
-    The function searches for the first transaction of the -wal that adds commits.  All commits that
-    are new after this transaction must belong to it.  If one does not, catalog.db is older than
-    the beginning of the -wal.
+    The function searches for the first transaction of the -wal that adds commits.  The catalog must
+    have the newest commit before this transaction.  If it does not, catalog.db is older than the
+    beginning of the -wal.
 
     Args:
         alone: the commits of the catalog without the -wal.
@@ -254,8 +267,9 @@ def _lacks_commits(copy: Path, alone: Sequence[LogPosition]) -> bool:
     first = bisect_left(range(len(ends)), True, key=is_new)
     if first == len(ends):
         return False
-    new = [commit for commit in after(first) if commit.lsn > alone[-1].lsn]
-    return len({random_of(commit.digest or "") for commit in new}) > 1
+    after(first)
+    with _reading(part / CATALOG) as connection:
+        return _has_digests(connection) and base_digest(connection) not in known
 
 
 def _transaction_ends(log: bytes) -> list[int]:

@@ -5,8 +5,10 @@ restored from a backup continues with other commits, which may reuse the LSNs of
 does not have the remembered digest, so readers do not mistake the new commits for progress.
 
 A digest ends with a random number. So two catalogs restored from one backup differ from their first
-commit on, even if they make the same changes.  Commits of one SQLite transaction share the number:
-either all of them are in the file, or none.
+commit on, even if they make the same changes.
+
+pg_control.base_digest is the digest of the newest commit before the last SQLite transaction that
+added commits.  Either all commits of such a transaction are in the file, or none.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _NEWEST = (
     .order_by(state_schema.pg_xact.c.commit_lsn.desc())
     .limit(1)
 )
-#: The key in a connection's `info` for the random number of its SQLite transaction.
-_CURRENT = "replctl_commit_random"
+#: The key in a connection's `info` for the base of its SQLite transaction.
+_BASE = "replctl_base_digest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +56,31 @@ def next_digest(connection: Connection, xid: int, commit_lsn: int) -> str:
     Args:
         xid: the number of the transaction.
     """
-    random = connection.info.setdefault(_CURRENT, secrets.token_hex(_RANDOM))
-    return _digest(_newest(connection) or "", xid, commit_lsn, random)
+    newest = note_base(connection)
+    return _digest(newest or "", xid, commit_lsn, secrets.token_hex(_RANDOM))
 
 
-def begin_random(connection: Connection) -> None:
-    """Give a new random number to the SQLite transaction that begins."""
-    connection.info.pop(_CURRENT, None)
+def note_base(connection: Connection) -> str | None:
+    """Record the newest commit before this SQLite transaction, which is about to add a commit.
+    Return the digest of the newest commit now; None if there is none.
+    """
+    newest = _newest(connection)
+    # The rollback of a savepoint reverts pg_control, so each commit records the base again
+    base = connection.info.setdefault(_BASE, newest)
+    connection.execute(update(state_schema.pg_control).values(base_digest=base))
+    return newest
 
 
-def random_of(digest: str) -> str:
-    """Return the part of a digest that commits of one SQLite transaction share."""
-    return digest[_HASH:]
+def base_digest(connection: Connection) -> str | None:
+    """Return the digest of the newest commit before the last SQLite transaction that added commits;
+    None if there was none.
+    """
+    return connection.execute(select(state_schema.pg_control.c.base_digest)).scalar()
+
+
+def forget_base(connection: Connection) -> None:
+    """Forget the base of the last SQLite transaction, because another one begins."""
+    connection.info.pop(_BASE, None)
 
 
 def digest_at(connection: Connection, lsn: int) -> str | None:

@@ -25,6 +25,7 @@ from replctl.catalog.auto_conf import (
     write_auto_conf,
 )
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_digest import note_base
 from replctl.catalog.home_directory import CATALOG, check_is_outside_tables
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_control import check_connectable, check_recovers
@@ -219,6 +220,7 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
             commits that the standby has.
     """
     with reading_primary(standby, primary_home) as connection:
+        note_base(connection)
         for table in schema_table.metadata.sorted_tables:
             if table.name not in _OWN_TABLES:
                 _copy_rows(connection, table.name, [column.name for column in table.columns])

@@ -42,6 +42,7 @@ pg_control = Table(
     text("table_home", nullable=True),
     text("revision", nullable=True),  # alembic's revision; programs with an open catalog check it
     integer("trimmed_lsn", default=0),  # commits up to it may be gone (commit_digest.py)
+    text("base_digest", nullable=True),  # the commit before the last additions (commit_digest.py)
 )
 
 # -- subscriptions ---------------------------------------------------------------------------

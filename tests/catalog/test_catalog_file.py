@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -16,9 +17,11 @@ import pytest
 from replctl.catalog.catalog_file import check_wal
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
+from replctl.catalog.standby import create_standby, receive
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.promotion_without_primary import accept_restored_catalog
+from replctl.own_command import own_command
 from replctl.session import Session
 
 _CATALOG, _WAL = "catalog.db", "catalog.db-wal"
@@ -89,6 +92,41 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
     count = run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
     assert count == [(str(before),)]
     assert integrity(home) == "ok"
+
+
+def test_the_catalog_of_a_standby_next_to_a_later_wal(cluster: Cluster, tmp_path: Path) -> None:
+    """A round brings several commits in one transaction of SQLite.  The HINT is `standby sync`."""
+    home, backup = tmp_path / "standby", tmp_path / "backup.db"
+    run(cluster.path, *tables("t", 1))
+    create_standby(cluster.path, home, "standby1")
+    shutil.copy(home / _CATALOG, backup)
+    run(cluster.path, *tables("a", 2))
+    with closing(open_cluster(home)) as standby:
+        receive(standby)
+    run(cluster.path, *tables("b", 3))
+    _kill_after_a_round(home)
+    shutil.copytree(home, tmp_path / "copy")
+    count = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+    assert run(home, count) == [("6",)]
+    for path in (tmp_path / "copy").glob(f"{_CATALOG}*"):
+        shutil.copy(path, home / path.name)
+    shutil.copy(backup, home / _CATALOG)
+    with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong") as caught:
+        open_cluster(home)
+    command = own_command("standby", "sync", home=home)
+    assert f'and run "{command}".' in (caught.value.hint or "")
+    for name in (_WAL, f"{_CATALOG}-shm"):
+        (home / name).unlink(missing_ok=True)
+    with closing(open_cluster(home)) as standby:
+        receive(standby)
+    assert run(home, count) == [("6",)]
+
+
+def _kill_after_a_round(home: Path) -> None:
+    environment = {**os.environ, "REPLCTL_INJECTION_POINT": "standby.before-confirmation:kill"}
+    command = [sys.executable, "-m", "replctl", "standby", "sync", "--home", str(home)]
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    assert (home / _WAL).stat().st_size > 0
 
 
 def test_a_newer_catalog_next_to_an_old_wal_is_refused(tmp_path: Path) -> None:
