@@ -17,6 +17,7 @@ import typer
 
 from replctl.errors import FileAccessDenied
 from replctl.own_command import own_command
+from replctl.own_python import python_command
 from replctl.psql.command_group import (
     command_group,
     existing_home,
@@ -192,7 +193,7 @@ def _warm_up_in_background(remote: str) -> None:
     from replctl.spark import detach
 
     process = subprocess.Popen(
-        [sys.executable, "-c", "from replctl.psql.spark import warm_up; warm_up()"],
+        python_command("from replctl.psql.spark import warm_up; warm_up()"),
         env={**os.environ, "SPARK_REMOTE": remote},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -66,6 +66,7 @@ def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]
         "SPARK_CONF_DIR": str(conf_folder),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONSAFEPATH": "1",  # workers must not load modules from the working directory
     }
 
 

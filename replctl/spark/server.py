@@ -34,6 +34,7 @@ from replctl.errors import (
 )
 from replctl.file_lock import LockTimeout, help_with, is_locked, locked
 from replctl.own_command import own_command
+from replctl.own_python import python_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import java_start
@@ -206,14 +207,15 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
         folder.forget()
         with folder.open_log() as log:
             process = subprocess.Popen(
-                [sys.executable, "-c", "from replctl.spark.server import serve; serve()",
-                 str(folder.cluster)],
+                python_command(
+                    "from replctl.spark.server import serve; serve()", str(folder.cluster)
+                ),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 cwd=folder.path,
                 start_new_session=True,  # the server survives the end of the terminal
-            )  # fmt: skip
+            )
         _send(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
         try:

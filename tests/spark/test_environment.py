@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from replctl.process_environment import environment_with
+from replctl.psql import spark as spark_command
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java_environment import (
     jvm_environment,
@@ -106,3 +109,53 @@ def test_pyspark_is_told_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     with environment_with({"MASTER": None, "REPLCTL_TOLD": "1"}):
         assert (os.environ.get("MASTER"), os.environ["REPLCTL_TOLD"]) == (None, "1")
     assert (os.environ["MASTER"], os.environ.get("REPLCTL_TOLD")) == ("yarn", None)
+
+
+@pytest.fixture
+def hostile_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a new working directory.  Its modules have the names of others, and cannot be loaded.
+
+    PYTHONPATH leads to replctl, which may not be installed.
+    """
+    folder = tmp_path / "hostile"
+    for name in ("typer.py", "select.py", "traceback.py", "replctl/__init__.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("raise SystemExit('a module of the working directory')")
+    monkeypatch.setenv("PYTHONPATH", str(Path(spark_command.__file__).parents[2]))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_warm_up_loads_nothing_from_the_working_directory(
+    hostile_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+
+    def start(command: list[str], **_options: object) -> SimpleNamespace:
+        started.append(command)
+        return SimpleNamespace()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", start)
+        spark_command._warm_up_in_background("sc://localhost:1")
+    (command,) = started
+    code = command.index("-c") + 1
+    command[code] = command[code].replace("warm_up()", "print(warm_up.__module__)")
+    ended = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert (ended.stdout, ended.stderr) == ("replctl.psql.spark\n", "")
+
+
+@pytest.mark.parametrize("has_executors", [False, True])
+def test_workers_load_nothing_from_the_working_directory(
+    has_executors: bool, hostile_directory: Path, tmp_path: Path
+) -> None:
+    """Spark starts its Python workers in the working directory of the JVM."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "pyspark.daemon", "pyspark.worker"],
+        env=jvm_environment(tmp_path, has_executors=has_executors),
+        stdin=subprocess.DEVNULL,  # the workers end with their JVM
+        capture_output=True,
+        check=False,
+    )
+    assert b"working directory" not in ended.stderr
+    assert len(ended.stdout) >= 4  # the number of the port
