@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,16 @@ def catalog_engine(path: Path) -> Engine:
             connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+@contextmanager
+def write_transaction(engine: Engine) -> Iterator[Connection]:
+    """Yield a transaction that may write, even if the cluster refuses writes (Cluster.begin)."""
+    with (
+        engine.connect() as connection,
+        connection.execution_options(replctl_write=True).begin(),
+    ):
+        yield connection
 
 
 def _begin_immediate(connection: Connection) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, exc, inspect, select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.catalog_engine import catalog_engine
+from replctl.catalog.catalog_engine import catalog_engine, write_transaction
 from replctl.catalog.catalog_file import (
     CatalogFiles,
     abandon,
@@ -110,10 +110,10 @@ class Cluster:
             self._prepare_catalog(is_made=is_made)
             with self.engine.begin() as connection:
                 control = read_control(connection)
-                standbys = _homes_of_standbys(connection)
             if is_checked:
                 self._check_identity(control)
-            self._notice_promotion(control, standbys)
+            if is_checked or is_at_home(control.home, path.resolve()):
+                self.notice_promotion()
             (path / "lock").mkdir(mode=0o700, exist_ok=True)
             # By this lock, other processes know that this one still runs (is_alive)
             self._locks.enter_context(self.lock(f"backend-{self.backend}"))
@@ -400,19 +400,17 @@ class Cluster:
     def _check_identity(self, control: ControlData) -> None:
         path = self.path.resolve()
         if not is_at_home(control.home, path):
-            with (
-                self.engine.connect() as connection,
-                connection.execution_options(replctl_write=True).begin(),
-            ):
+            with write_transaction(self.engine) as connection:
                 check_identity(connection, path)
 
-    def _notice_promotion(self, control: ControlData, standbys: Sequence[str]) -> None:
+    def notice_promotion(self) -> None:
         """Mark this cluster as replaced if one of its standbys was promoted while the standby could
-        not reach this cluster.
-
-        Args:
-            standbys: the homes of the standbys.
+        not reach this cluster.  The caller knows that the cluster is in its own home: a standby
+        does not replace a copy.
         """
+        with self.engine.begin() as connection:
+            control = read_control(connection)
+            standbys = _homes_of_standbys(connection)
         if control.promoted_to is not None:
             return
         for home in standbys:
@@ -453,10 +451,7 @@ class Cluster:
             users = [int(path.stem.split("-")[1]) for path in self._users()]
             check_upgradable(self.path, revision, users)
             keep_copy(self.engine, self.path, revision)
-        with (
-            self.engine.connect() as connection,
-            connection.execution_options(replctl_write=True).begin(),
-        ):
+        with write_transaction(self.engine) as connection:
             migrate(connection)
             if revision is None:
                 bootstrap(connection, self.path.resolve())

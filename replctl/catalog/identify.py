@@ -13,11 +13,13 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
+from replctl.catalog.catalog_engine import write_transaction
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.cluster_identity import identifier_at, is_at_home, record_home
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.initdb import new_signing_key, new_system_identifier
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.pg_control import check_connectable
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import Subscription, list_subscriptions, update_subscription
 from replctl.catalog.primary import primary_home
@@ -64,6 +66,7 @@ def identify_moved(cluster: Cluster) -> PostgresError | None:
             former.close()
     with cluster.begin(write=True, in_recovery=True) as connection:
         record_home(connection, path)
+    cluster.notice_promotion()
     return warning
 
 
@@ -130,16 +133,21 @@ def check_is_copy(cluster: Cluster) -> None:
         FeatureNotSupported: the cluster is a standby, whose tables belong to its primary.
         ObjectInUse: other programs use the cluster.
         ObjectNotInPrerequisiteState: the directory shares files with the original.
+        CannotConnectNow: the directory is the home of a primary that a standby has replaced.  The
+            standby has tables there (57P03).
     """
     path = cluster.path
-    if cluster.is_in_recovery:
+    control = cluster.control()
+    if control.is_in_recovery:
         raise FeatureNotSupported(
             f'the cluster in "{path}" is a standby, which has no tables of its own',
             hint=f'Copy its primary "{primary_home(cluster)}" instead.',
         )
     _check_not_in_use(cluster)
     home = path.resolve()
-    recorded = Path(_recorded_home(cluster))
+    recorded = Path(control.home)
+    if is_at_home(control.home, home):
+        check_connectable(control)
     for shared in (path / BASE, *path.glob(f"{BASE}/*"), *path.glob(f"{BASE}/*/*")):
         if not shared.resolve().is_relative_to(home):
             raise ObjectNotInPrerequisiteState(
@@ -200,6 +208,7 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
         versions: the newest version of each table in the home; -1 if no version is left.
     """
     identifier = new_system_identifier()
+    _accept_writes(cluster)
     with cluster.begin(write=True) as connection:
         ended = _end_transactions(connection, versions)
         tables = _only_read(connection)
@@ -223,6 +232,17 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
         tables,
         _forget_standbys(cluster),
     )
+
+
+def _accept_writes(cluster: Cluster) -> None:
+    """Let a copy of a replaced primary accept writes.  The promoted standby has its tables in the
+    original's home.
+    """
+    if cluster.control().promoted_to is not None:
+        if cluster.refusal is not None:
+            raise cluster.refusal
+        with write_transaction(cluster.engine) as connection:
+            connection.execute(update(state_schema.pg_control).values(promoted_to=None))
 
 
 def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> int:

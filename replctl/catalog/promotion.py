@@ -7,13 +7,12 @@ the standby follows the primary a last time, and has its complete catalog.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from sqlalchemy import Connection, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.auto_conf import read_auto_conf
+from replctl.catalog.catalog_engine import write_transaction
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import check_recovers, end_replacement, replace_by
 from replctl.catalog.primary import (
@@ -55,7 +54,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
         _wait_for_writers(primary, time.monotonic() + wait_seconds)
         follow(standby, primary.path, with_slots=True)
         # Before the standby is the primary: a copy of it must never complete the promotion, too.
-        with _replaced(primary) as connection:
+        with write_transaction(primary.engine) as connection:
             end_replacement(connection, str(standby.path.resolve()))
     injection_point("promotion.before-end")
     with standby.begin(write=True, in_recovery=True) as connection:
@@ -108,21 +107,9 @@ def _replace(primary: Cluster, standby: Cluster) -> None:
             hint=follow_hint(standby.path, promoted_to),
         )
     elif promoted_to != home:  # an earlier promotion has failed, and the standby was moved since
-        with _replaced(primary) as connection:
+        with write_transaction(primary.engine) as connection:
             replace_by(connection, home)
             take_slot(connection, slot_name, home)
-
-
-@contextmanager
-def _replaced(primary: Cluster) -> Iterator[Connection]:
-    """Yield a transaction that writes a primary that refuses other writes, because it is marked as
-    replaced.
-    """
-    with (
-        primary.engine.connect() as connection,
-        connection.execution_options(replctl_write=True).begin(),
-    ):
-        yield connection
 
 
 def _wait_for_writers(primary: Cluster, deadline: float) -> None:

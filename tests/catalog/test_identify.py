@@ -7,19 +7,23 @@ import os
 import re
 import shutil
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from deltalake import CommitProperties, DeltaTable
 from fix_lake import Lake
 from fix_psql import Psql
 from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
+from replctl.catalog.promotion import promote
 from replctl.catalog.standby import create_standby, receive
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.backup import back_up
+from replctl.lake.commit_mark import CommitMark, signed_text
 from replctl.lake.identify_copy import identify_copied
 from replctl.lake.publisher import LakePublisher
 from replctl.session import Session
@@ -170,8 +174,6 @@ def test_the_command_says_what_a_copy_leaves_alone(psql: Psql, tmp_path: Path) -
 
 
 def test_a_standby_reads_its_primary_s_tables_and_keeps_them(lake: Lake, tmp_path: Path) -> None:
-    from replctl.catalog.promotion import promote
-
     primary = lake.session.cluster
     create_standby(primary.path, tmp_path / "standby", "standby1")
     standby = open_cluster(tmp_path / "standby")
@@ -182,6 +184,45 @@ def test_a_standby_reads_its_primary_s_tables_and_keeps_them(lake: Lake, tmp_pat
     list(execute(Session.connect(standby, "postgres", "postgres"), "CREATE TABLE new (a int)"))
     assert Path(location(standby, "new")).is_relative_to(tmp_path / "standby")
     standby.close()
+
+
+def test_a_backup_of_a_primary_that_was_replaced_later(psql: Psql, tmp_path: Path) -> None:
+    """A standby replaces the primary in its home, and no copy of it."""
+    home, standby = os.environ["REPLCTL_HOME"], str(tmp_path / "standby")
+    copies = [str(tmp_path / name) for name in ("before", "after", "moved")]
+    assert psql("-Xqc", "CREATE TABLE t (a int)").exit_code == 0
+    assert psql("standby", "create", "--primary", home, "--home", standby).exit_code == 0
+    assert psql("cluster", "backup", copies[0]).exit_code == 0
+    shutil.copytree(copies[0], copies[2])
+    assert psql("standby", "promote", "--home", standby).exit_code == 0
+    shutil.copytree(home, copies[1])  # its catalog says that the standby was promoted
+    for copy in copies[:2]:
+        found = psql("cluster", "identify", "--copied", "--home", copy)
+        assert (found.exit_code, found.stderr) == (0, "")
+        assert psql("--home", copy, "-Xqc", "CREATE TABLE u (a int)").stderr == ""
+        tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        assert psql("--home", copy, "-XAtc", tables).stdout == "2\n"
+    shutil.rmtree(home)
+    moved = psql("cluster", "identify", "--moved", "--home", copies[2])
+    assert (moved.exit_code, moved.stderr) == (0, "")
+    assert "was promoted in its place" in psql("--home", copies[2], "-Xc", "SELECT 1").stderr
+
+
+def test_the_tables_of_a_new_primary_are_not_changed(lake: Lake, tmp_path: Path) -> None:
+    """They are still in the home of the old primary."""
+    primary = lake.session.cluster
+    create_standby(primary.path, tmp_path / "standby", "standby1")
+    with closing(open_cluster(tmp_path / "standby")) as standby:
+        promote(standby)
+        mark = CommitMark("nonce", 1, 900, timeline=2, silent=True)
+        text = signed_text(mark, standby.system_identifier, standby.signing_key, lake.oid)
+    DeltaTable(lake.location).delete(
+        "id = 1", commit_properties=CommitProperties({"userMetadata": text})
+    )
+    files = lake.files()
+    with pytest.raises(CannotConnectNow, match="not accepting connections"):
+        identify_copied(primary)
+    assert lake.files() == files
 
 
 # ---------------------------------------------------------------------------------------------
@@ -212,8 +253,6 @@ def test_a_backup_replaces_a_lost_home(lake: Lake, tmp_path: Path) -> None:
 def test_a_backup_leaves_out_what_comes_after_its_catalog(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltalake import DeltaTable
-
     from replctl.lake import backup
 
     def commit_meanwhile(name: str) -> None:
