@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 
 from replctl.apply_worker import Applied, Stopping
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import insert_lsn
-from replctl.errors import PostgresError
+from replctl.errors import CannotConnectNow, IoError, PostgresError
 from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
 from replctl.open_node import open_publisher, publisher_key
 from replctl.record import dataclass
@@ -79,9 +80,10 @@ class Watch:
         """Run the due subscriptions, and return the failures.  End early after a signal to stop.
 
         Raises:
-            CannotConnectNow: a restored catalog has replaced the cluster's.
+            CannotConnectNow: a restored catalog has replaced the cluster's, or has overwritten that
+                of a publisher in another home.
         """
-        self._session.cluster.check_file()
+        _check_files(self._session.cluster)
         subscriptions = [
             subscription
             for subscription in enabled_subscriptions(self._session)
@@ -153,3 +155,21 @@ class Watch:
     def close(self) -> None:
         """Release the subscriptions."""
         self._launcher.close(stays=False)
+
+
+def _check_files(cluster: Cluster) -> None:
+    """Check that the catalogs of a cluster and of its publishers were not replaced.
+
+    Raises:
+        CannotConnectNow: see Watch.round.
+        IoError: the cluster's own home does not respond.
+    """
+    cluster.check_file()
+    for other in list(cluster.others.values()):
+        try:
+            other.check_file()
+        except IoError:  # the run reports a home that does not respond
+            continue
+        except CannotConnectNow:
+            if other.needs_restart:
+                raise

@@ -216,7 +216,10 @@ class Cluster:
         Raises:
             IoError: the other catalog cannot be read.
             ObjectNotInPrerequisiteState: the cluster is not a standby.
+            CannotConnectNow: catalog.db is no longer the opened file.
         """
+        if self.is_replaced:
+            raise replaced(self.path)
         with self.engine.connect() as connection:
             driver: Any = connection.connection.driver_connection
             try:
@@ -244,6 +247,16 @@ class Cluster:
             IoError: the files in the home cannot be examined now.
         """
         return self._is_overwritten or is_replaced(self.path, self._files)
+
+    @property
+    def needs_restart(self) -> bool:
+        """Return whether another program has overwritten the open catalog.db itself.  This process
+        cannot open it again: SQLite keeps the former state of a file that it has open.
+
+        Raises:
+            IoError: the files in the home cannot be examined now.
+        """
+        return self.is_replaced and CatalogFiles.at(self.path).catalog == self._files.catalog
 
     @property
     def is_in_place(self) -> bool:
@@ -446,7 +459,7 @@ class Cluster:
         if revision == schema.REVISION:
             return
         if revision is None:
-            self._check_is_empty(tables, is_made=is_made)
+            _check_is_empty(self.path, tables, is_made=is_made)
         else:
             users = [int(path.stem.split("-")[1]) for path in self._users()]
             check_upgradable(self.path, revision, users)
@@ -460,22 +473,23 @@ class Cluster:
         if revision is None:
             _write_back(self.engine, self.path)
 
-    def _check_is_empty(self, tables: Sequence[str], *, is_made: bool) -> None:
-        """Check that a cluster may be created in this directory.
 
-        Args:
-            tables: the names of the tables in catalog.db, which may be in its -wal.
+def _check_is_empty(home: Path, tables: Sequence[str], *, is_made: bool) -> None:
+    """Check that a cluster may be created in this directory.
 
-        Raises:
-            UndefinedFile: the caller does not create clusters (58P01).
-            ObjectNotInPrerequisiteState: the directory has files of another program, or tables of a
-                cluster whose catalog is lost (55000).
-        """
-        if not is_made:
-            raise UndefinedFile(f'there is no cluster in "{self.path}"')
-        if tables:
-            raise holds_other_files(self.path)
-        check_holds_nothing_else(self.path)
+    Args:
+        tables: the names of the tables in catalog.db, which may be in its -wal.
+
+    Raises:
+        UndefinedFile: the caller does not create clusters (58P01).
+        ObjectNotInPrerequisiteState: the directory has files of another program, or tables of a
+            cluster whose catalog is lost (55000).
+    """
+    if not is_made:
+        raise UndefinedFile(f'there is no cluster in "{home}"')
+    if tables:
+        raise holds_other_files(home)
+    check_holds_nothing_else(home)
 
 
 def _write_back(engine: Engine, home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from replctl.catalog.catalog_file import replaced
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import (
     check_holds_nothing_else,
@@ -63,6 +64,7 @@ def other_cluster(cluster: Cluster, path: Path) -> Cluster:
 
     Raises:
         UndefinedFile: there is no cluster (58P01).
+        CannotConnectNow: another program has overwritten the catalog (57P03).
         IoError, ObjectNotInPrerequisiteState, DataCorrupted: see `open_cluster`.
     """
     resolved = path.resolve()
@@ -70,6 +72,8 @@ def other_cluster(cluster: Cluster, path: Path) -> Cluster:
         return cluster
     with cluster.opening_other:  # the other cluster's lock does not exclude threads of one process
         known = cluster.others.get(resolved)
+        if known is not None and known.needs_restart:
+            raise replaced(resolved)
         if known is None or known.is_replaced:  # created or restored again
             cluster.others[resolved] = open_cluster(path, is_made=False)
             if known is not None:

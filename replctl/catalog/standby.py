@@ -145,9 +145,12 @@ class WalReceiver:
         Raises:
             ObjectNotInPrerequisiteState: the cluster is no longer a standby, or the primary lacks
                 commits that the standby has.
-            CannotConnectNow: another standby has replaced the primary.
+            CannotConnectNow: another standby has replaced the primary, or another program has
+                replaced or overwritten a catalog.
             IoError: the primary's catalog cannot be read.
         """
+        for cluster in (self.standby, self.primary):
+            cluster.check_file()
         _check_is_primary(self.primary, self.standby)
         settings = read_auto_conf(self.standby.path)
         with_slots = settings.get("sync_replication_slots") == "on"
@@ -181,7 +184,7 @@ def attached(standby: Cluster) -> Iterator[WalReceiver]:
         try:
             yield WalReceiver(standby, primary, slot_name)
         finally:
-            if primary.control().promoted_to is None:
+            if primary.is_in_place and primary.control().promoted_to is None:
                 release_walsender(primary, slot_name, stays=False)
 
 

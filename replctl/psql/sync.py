@@ -96,16 +96,18 @@ def watch_subscriptions(
                     report_failures(settings, failures)
                     if metrics is not None:
                         metrics.failed(failures)
-            if not succeeded and _is_replaced(session.cluster):
+            if not succeeded and _must_end(session.cluster):
                 return False
             signals.sleep(interval)
     return True
 
 
-def _is_replaced(cluster: Cluster) -> bool:
-    """Return whether a cluster's catalog was replaced; False if the home does not respond now."""
+def _must_end(cluster: Cluster) -> bool:
+    """Return whether this process cannot use a catalog again, because it was replaced; False if a
+    home does not respond now.
+    """
     try:
-        return cluster.is_replaced
+        return cluster.is_replaced or any(other.needs_restart for other in cluster.others.values())
     except IoError:  # the next round reports it
         return False
 

@@ -9,7 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,12 +19,13 @@ import pytest
 from replctl.catalog.catalog_file import check_wal
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
-from replctl.catalog.standby import create_standby, receive
+from replctl.catalog.standby import attached, create_standby, receive
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.promotion_without_primary import accept_restored_catalog
 from replctl.own_command import own_command
 from replctl.session import Session
+from replctl.watch import Watch
 
 _CATALOG, _WAL = "catalog.db", "catalog.db-wal"
 
@@ -219,7 +222,7 @@ def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster:
     run(home, *tables("a", 1))
     shutil.copy(home / _CATALOG, backup)
     first = other_cluster(cluster, home)
-    _copy_alone(home, backup)
+    _move_alone(home, backup)
     second = other_cluster(cluster, home)
     assert second is not first
     assert not second.is_replaced
@@ -227,6 +230,56 @@ def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster:
 
 def _copy_over(home: Path, backup: Path) -> None:
     shutil.copy(backup, home / _CATALOG)
+
+
+@pytest.mark.parametrize("put_back", [_move_alone, _copy_alone, _copy_over])
+def test_a_watch_checks_the_catalogs_of_publishers(
+    session: Session, tmp_path: Path, put_back: Callable[[Path, Path], None]
+) -> None:
+    """The process cannot open a file again that was overwritten."""
+    home, backup = tmp_path / "other", tmp_path / "backup.db"
+    run(home, *tables("a", 1))
+    shutil.copy(home / _CATALOG, backup)
+    run(home, *tables("lost", 2))
+    opened = other_cluster(session.cluster, home)
+    publisher = Session.connect(opened, "postgres", "postgres")
+    list(execute(publisher, "COMMENT ON TABLE lost1 IS 'in the -wal'"))
+    publisher.close()
+    watch = Watch(session)
+    assert watch.round() == []
+    put_back(home, backup)
+    if put_back is _move_alone:
+        assert watch.round() == []
+        assert other_cluster(session.cluster, home) is not opened
+        return
+    for attempt in (watch.round, partial(other_cluster, session.cluster, home)):
+        with pytest.raises(CannotConnectNow, match="was replaced while this program had it open"):
+            attempt()
+
+
+@pytest.mark.parametrize("whose", ["standby", "primary"])
+def test_a_standby_checks_both_catalogs(cluster: Cluster, tmp_path: Path, whose: str) -> None:
+    run(cluster.path, *tables("t", 1))
+    create_standby(cluster.path, tmp_path / "standby", "standby1")
+    home = cluster.path if whose == "primary" else tmp_path / "standby"
+    with closing(open_cluster(tmp_path / "standby")) as standby, attached(standby) as receiver:
+        receiver.receive()
+        _checkpoint(standby, receiver.primary)
+        shutil.copy(home / _CATALOG, tmp_path / "backup.db")
+        run(cluster.path, *tables("a", 2))
+        receiver.receive()
+        _checkpoint(standby, receiver.primary)
+        receiver.receive()
+        _copy_over(home, tmp_path / "backup.db")
+        with pytest.raises(CannotConnectNow, match="was replaced") as caught:
+            receiver.receive()
+        assert str(home) in caught.value.message
+
+
+def _checkpoint(*clusters: Cluster) -> None:
+    for cluster in clusters:
+        with closing(cluster.engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint").fetchall()
 
 
 @pytest.mark.parametrize("put_back", [_move_alone, _copy_alone, _copy_over])
