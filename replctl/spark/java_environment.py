@@ -35,8 +35,21 @@ _CHOSEN_PROPERTY = re.compile(
     r"|sun\.jnu\.encoding\b|java\.io\.tmpdir\b)"
 )
 
-#: Variables that a Connect session reads.  None: unset them.
-NO_DEFAULTS: Mapping[str, str | None] = {"MASTER": None, "PYSPARK_REMOTE_INIT_CONF_LEN": None}
+
+def connect_environment(environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the values of variables for the start of a Connect session; None for variables that
+    must not be set.
+
+    gRPC would use a proxy even for this machine, and does not know NO_PROXY in capital letters
+    (http_proxy_mapper.cc).
+    """
+    names = ("no_grpc_proxy", "no_proxy", "NO_PROXY")
+    direct = next((environment[name] for name in names if environment.get(name)), "")
+    return {
+        "MASTER": None,
+        "PYSPARK_REMOTE_INIT_CONF_LEN": None,
+        "no_grpc_proxy": ",".join(["localhost", *filter(None, [direct])]),
+    }
 
 
 def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]:

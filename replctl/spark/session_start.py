@@ -16,7 +16,7 @@ from pathlib import Path
 from replctl.errors import FeatureNotSupported
 from replctl.process_environment import environment_with
 from replctl.spark import java_start
-from replctl.spark.java_environment import NO_DEFAULTS
+from replctl.spark.java_environment import connect_environment
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.scratch import make_scratch
 from replctl.spark.spark_conf import SparkConf
@@ -100,7 +100,7 @@ def connect(remote: str) -> SparkSession:
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     os.environ.pop("SPARK_REMOTE", None)
-    with environment_with(NO_DEFAULTS):
+    with environment_with(connect_environment(os.environ)):
         session = SparkSession.builder.remote(_LOOPBACK.sub("localhost", remote)).create()
     # Retry for about 5 seconds if the server does not answer.  PySpark would retry for ten minutes,
     # without a message and without reaction to Ctrl-C.

@@ -14,6 +14,7 @@ from replctl.process_environment import environment_with
 from replctl.psql import spark as spark_command
 from replctl.spark.installation import pyspark_folder
 from replctl.spark.java_environment import (
+    connect_environment,
     jvm_environment,
     without_chosen_properties,
 )
@@ -159,3 +160,43 @@ def test_workers_load_nothing_from_the_working_directory(
     )
     assert b"working directory" not in ended.stderr
     assert len(ended.stdout) >= 4  # the number of the port
+
+
+#: Prints whether a Connect session reaches a server on this machine.
+_CONNECT = """
+import grpc
+from concurrent.futures import ThreadPoolExecutor
+from replctl.spark.session_start import connect
+server = grpc.server(ThreadPoolExecutor(1))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+session = connect(f"sc://127.0.0.1:{port}")
+grpc.channel_ready_future(session.client._channel).result(timeout=20)
+print("reached", flush=True)
+import os
+os._exit(0)  # the server cannot end the session
+"""
+
+
+def test_a_proxy_is_not_used_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+    for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", _CONNECT], capture_output=True, check=False, text=True
+    )
+    assert ended.stdout == "reached\n", ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, "localhost"),
+        ({"NO_PROXY": ".corp,spark"}, "localhost,.corp,spark"),
+        ({"NO_PROXY": "a", "no_proxy": "b"}, "localhost,b"),
+        ({"no_proxy": "b", "no_grpc_proxy": "c"}, "localhost,c"),
+    ],
+)
+def test_addresses_without_a_proxy(variables: dict[str, str], expected: str) -> None:
+    assert connect_environment(variables)["no_grpc_proxy"] == expected
