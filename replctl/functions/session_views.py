@@ -7,11 +7,15 @@ import os
 from collections.abc import Iterator
 
 from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
+from replctl.catalog.pg_db_role_setting import EVERY
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.session_setting import reset_value
-from replctl.types import guc
+from replctl.types import guc, text
 from replctl.types.timestamp import micros
+
+#: Stands for every password in the views that all roles may read.
+_HIDDEN = "********"
 
 
 def _pg_db_role_setting(context: FunctionContext) -> Iterator[Row]:
@@ -19,9 +23,25 @@ def _pg_db_role_setting(context: FunctionContext) -> Iterator[Row]:
         yield {**row, "setconfig": array_text(json.loads(row["setconfig"]))}
 
 
-def _pg_roles(context: FunctionContext) -> Iterator[Row]:
+def _pg_authid(context: FunctionContext) -> Iterator[Row]:
     for row in stored_rows(context, "pg_authid"):
-        yield {**row, "rolpassword": "********", "oid": row["oid"]}
+        until = row["rolvaliduntil"]
+        yield {**row, "rolvaliduntil": None if until is None else text.parse("timestamptz", until)}
+
+
+def _pg_roles(context: FunctionContext) -> Iterator[Row]:
+    configs = _configs(context)
+    for row in _pg_authid(context):
+        yield {**row, "rolpassword": _HIDDEN, "rolconfig": configs.get(row["oid"])}
+
+
+def _configs(context: FunctionContext) -> dict[int, str]:
+    """Return the settings of roles that apply in all databases, as PostgreSQL's arrays."""
+    return {
+        row["setrole"]: row["setconfig"]
+        for row in _pg_db_role_setting(context)
+        if row["setdatabase"] == EVERY
+    }
 
 
 def _pg_settings(context: FunctionContext) -> Iterator[Row]:
@@ -51,14 +71,21 @@ def _pg_settings(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_user(context: FunctionContext) -> Iterator[Row]:
+    for row in _pg_shadow(context):
+        yield {**row, "passwd": _HIDDEN}
+
+
+def _pg_shadow(context: FunctionContext) -> Iterator[Row]:
     """Yield the roles that can log in."""
-    for row in stored_rows(context, "pg_authid"):
+    configs = _configs(context)
+    for row in _pg_authid(context):
         if row["rolcanlogin"]:
             yield {
                 "usename": row["rolname"], "usesysid": row["oid"],
                 "usecreatedb": row["rolcreatedb"], "usesuper": row["rolsuper"],
                 "userepl": row["rolreplication"], "usebypassrls": row["rolbypassrls"],
-                "passwd": "********",
+                "passwd": row["rolpassword"], "valuntil": row["rolvaliduntil"],
+                "useconfig": configs.get(row["oid"]),
             }  # fmt: skip
 
 
@@ -95,9 +122,11 @@ def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
 
 #: The functions that yield the rows of each view.
 SESSION_VIEWS: dict[str, RowsOf] = {
+    "pg_authid": _pg_authid,
     "pg_db_role_setting": _pg_db_role_setting,
     "pg_roles": _pg_roles,
     "pg_settings": _pg_settings,
+    "pg_shadow": _pg_shadow,
     "pg_user": _pg_user,
     "pg_group": _pg_group,
     "pg_stat_activity": _pg_stat_activity,
