@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
+from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.launcher import enabled_subscriptions
@@ -157,7 +157,7 @@ class _Explained:
         for name, relation in sorted(subscriber.state.relations().items()):
             if not relation.state.is_copied:
                 looks.append(partial(self._copy, publisher, subscriber, name, relation))
-            elif relation.state is not RelState.READY:
+            elif not relation.state.is_applied:
                 table = subscriber.of_table(relation)
                 looks.append(
                     partial(self._changes, publisher, table, table.state.position().lsn, end)

@@ -234,7 +234,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[RelationN
         name: max(
             relation.lsn or 0,
             position
-            if relation.state is RelState.READY
+            if relation.state.is_applied
             else subscriber.of_table(relation).state.position().lsn,
         )
         for name, relation in subscriber.state.relations().items()

@@ -80,6 +80,13 @@ class RelState(Enum):
         """
         return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
 
+    @property
+    def is_applied(self) -> bool:
+        """Return whether the subscription's apply writes the table, and not the table's own
+        synchronization (should_apply_changes_for_rel).
+        """
+        return self in (RelState.SYNCDONE, RelState.READY)
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:

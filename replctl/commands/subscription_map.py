@@ -154,7 +154,7 @@ def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) 
         published = sources.get(member.relid)
         if published is None or new.published(names[member.relid]) == published:
             continue
-        if member.state is RelState.READY:
+        if member.state.is_applied:
             raise ObjectNotInPrerequisiteState(
                 f'cannot change the target of published table "{published}"',
                 detail=f'Subscription "{subscription.name}" has synchronized it:'

@@ -43,7 +43,7 @@ class SubscriberState:
     (replication.node.SubscriberState).
 
     Args:
-        table: the table to synchronize; None: the tables that are ready.
+        table: the table to synchronize; None: the tables that apply writes.
 
     Attributes:
         check: checks that other writers have not damaged the subscription's tables.
@@ -104,8 +104,7 @@ class SubscriberState:
         return {
             name: relation.lsn or 0
             for name, relation in self.relations().items()
-            if (self.table is None and relation.state is RelState.READY)
-            or relation.relid == self.relid
+            if (relation.state.is_applied if self.table is None else relation.relid == self.relid)
         }
 
     def relations(self) -> dict[RelationName, SubscriptionRelation]:

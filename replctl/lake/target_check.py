@@ -43,7 +43,7 @@ class TargetCheck:
 
         Args:
             relid: check only this table, which catches up after its copy; None: check the tables
-                that are ready.
+                that apply writes.
 
         Raises:
             ObjectNotInPrerequisiteState: another program has replaced the applied rows (55000).

@@ -15,7 +15,6 @@ from replctl.catalog.apply_step import written_steps
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import (
-    RelState,
     Subscription,
     is_copied_anywhere,
     note_fault,
@@ -134,7 +133,7 @@ def check_faults(
 
     Args:
         relids: only these tables of pg_subscription_rel, if their rows are already copied; None:
-            the tables that are ready.
+            the tables that apply writes.
 
     Raises:
         ObjectNotInPrerequisiteState: a table has a fault (55000).
@@ -144,7 +143,7 @@ def check_faults(
         for member in subscription_relations(catalog, subscription.oid)
         if member.fault is not None
         and (
-            member.state is RelState.READY
+            member.state.is_applied
             if relids is None
             else member.relid in relids and member.state.is_copied
         )
@@ -161,8 +160,8 @@ def check_faults(
 def targets_of(catalog: Catalog, subscription: Subscription) -> Iterable[Relation]:
     """Return the tables to which a subscription applies changes."""
     members = subscription_relations(catalog, subscription.oid)
-    ready = [member.relid for member in members if member.state is RelState.READY]
-    return load_relations(catalog, ready).values()
+    applied = [member.relid for member in members if member.state.is_applied]
+    return load_relations(catalog, applied).values()
 
 
 def _tree_above(catalog: Catalog, relation: Relation) -> set[int]:

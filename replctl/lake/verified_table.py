@@ -12,7 +12,6 @@ from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_replication_slots import origin_progress
 from replctl.catalog.pg_subscription import (
-    RelState,
     Subscription,
     SubscriptionRelation,
     subscription_relations,
@@ -143,6 +142,6 @@ def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation, h
 
 
 def _origin_name(subscription: Subscription, member: SubscriptionRelation) -> str:
-    if member.state is RelState.READY:
+    if member.state.is_applied:
         return subscription.origin_name
     return subscription.table_origin_name(member.relid)

@@ -78,7 +78,7 @@ def check_history(run: SubscriptionRun) -> None:
             if fault is not None and relation.state.is_copied:
                 faults[name] = fault
             continue
-        is_first = main.lsn == INVALID_LSN and relation.state is RelState.READY
+        is_first = main.lsn == INVALID_LSN and relation.state.is_applied
         found = (
             _fault(publisher, subscription, position)
             if is_first  # the subscription itself has not made progress since the copies

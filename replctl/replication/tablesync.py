@@ -6,8 +6,9 @@ i  (initialize) nothing has happened yet
 d  (data) the subscription has recorded a snapshot of the publisher, so that it survives a crash
 f  (finished copy) one transaction of the subscriber has written the rows.  Now the changes after
    the snapshot are applied to this table alone, until it has reached the position of apply
-s  (synchronized) the table has reached the position of apply
-r  (ready) the subscription's apply writes the table
+s  (synchronized) the table has reached the position of apply.  From now on the subscription's apply
+   writes the changes after the table's LSN
+r  (ready) the table no longer has a slot and an origin of its own
 
 The table's own slot retains the versions that its copy and its changes need.  If a copy fails,
 apply continues without the table.

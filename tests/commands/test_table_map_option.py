@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from fix_psql import Psql
 from golden_script import answer_of
 
 from replctl.catalog.pg_class import relation_names
-from replctl.catalog.pg_subscription import find_subscription, subscription_relations
+from replctl.catalog.pg_subscription import (
+    RelState,
+    SubscriptionRelation,
+    find_subscription,
+    subscription_relations,
+    update_subscription_relation,
+)
+from replctl.catalog.transaction import Catalog
 from replctl.dump.dumped_database import DumpOptions, dump_database
 from replctl.execute import execute
 from replctl.psql.describe_replication import own_options
@@ -65,12 +73,23 @@ def pair(session: Session) -> tuple[Session, Session]:
 _CREATE = "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
 
 
+def _relations(catalog: Catalog) -> list[SubscriptionRelation]:
+    """Return the tables of the subscription s."""
+    found = find_subscription(catalog, "s")
+    assert found is not None
+    return subscription_relations(catalog, found.oid)
+
+
+def _put_states(session: Session, state: RelState) -> None:
+    with session.write() as catalog:
+        for member in _relations(catalog):
+            update_subscription_relation(catalog, replace(member, state=state))
+
+
 def _members(session: Session) -> dict[str, str]:
     """Return the tables of the subscription s, and their states."""
     with session.read() as catalog:
-        found = find_subscription(catalog, "s")
-        assert found is not None
-        members = subscription_relations(catalog, found.oid)
+        members = _relations(catalog)
         names = relation_names(catalog, [member.relid for member in members])
     return {".".join(names[member.relid]): member.state.value for member in members}
 
@@ -179,9 +198,16 @@ def test_the_map_stays_for_tables_that_are_synchronized(pair: tuple[Session, Ses
         'DETAIL: Subscription "s" has synchronized it: public.orders = gold.north.',
         "HINT: Use DROP/CREATE SUBSCRIPTION.",
     ]
-    for map_ in ("", "orders = gold.south", "late = gold.north, orders = gold.south"):
+    for map_, state in (
+        ("", RelState.READY),
+        ("orders = gold.south", RelState.READY),
+        ("late = gold.north, orders = gold.south", RelState.READY),
+        ("orders = gold.south", RelState.SYNCDONE),
+    ):
+        _put_states(subscriber, state)
         answer = _answer(subscriber, f"ALTER SUBSCRIPTION s SET (table_map = '{map_}')")
         assert answer == refused
+    _put_states(subscriber, RelState.READY)
     answer = _answer(
         subscriber,
         "ALTER SUBSCRIPTION s SET (table_map = 'orders = gold.north, late = public.items')",
