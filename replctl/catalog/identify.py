@@ -21,7 +21,7 @@ from replctl.catalog.initdb import new_signing_key, new_system_identifier
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_control import check_connectable
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
-from replctl.catalog.pg_subscription import Subscription, list_subscriptions, update_subscription
+from replctl.catalog.pg_subscription import Subscription, change_subscription, list_subscriptions
 from replctl.catalog.primary import primary_home
 from replctl.catalog.state_schema import is_committed, is_in_progress
 from replctl.catalog.storage import abandon_storage, keep_versions
@@ -338,9 +338,12 @@ def _disable(connection: Connection, backend: str, outside: Collection[Subscript
         catalog = Catalog(connection, oid, backend=backend)
         for subscription in outside:
             if subscription.database_oid == oid:
-                changed = replace(subscription, enabled=False, slot_name=None)
-                update_subscription(catalog, changed)
+                change_subscription(catalog, subscription.oid, _disabled)
         commit_transaction(connection, catalog.xid, changes_catalog=True)
+
+
+def _disabled(subscription: Subscription) -> Subscription:
+    return replace(subscription, enabled=False, slot_name=None)
 
 
 def _forget_standbys(cluster: Cluster) -> list[str]:

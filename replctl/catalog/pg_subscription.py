@@ -5,7 +5,7 @@ pg_subscription_rel).
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from enum import Enum, StrEnum
 from typing import Any
@@ -221,10 +221,21 @@ def insert_subscription(catalog: Catalog, subscription: Subscription) -> None:
     catalog.insert(schema.pg_subscription, **_values(subscription))
 
 
-def update_subscription(catalog: Catalog, subscription: Subscription) -> None:
-    """Replace the stored state of a subscription."""
-    table = schema.pg_subscription
-    catalog.update(table, table.c.oid == subscription.oid, **_values(subscription))
+def change_subscription(
+    catalog: Catalog, oid: int, change: Callable[[Subscription], Subscription]
+) -> Subscription | None:
+    """Change a subscription, and return its new state; None if it was dropped.
+
+    Args:
+        change: returns the new state for the current one.  Another session or the apply worker may
+            have changed the current state since the caller read it.
+    """
+    current = get_subscription(catalog, oid)
+    if current is None:
+        return None
+    changed, table = change(current), schema.pg_subscription
+    catalog.update(table, table.c.oid == oid, **_values(changed))
+    return changed
 
 
 def delete_subscription(catalog: Catalog, oid: int) -> None:

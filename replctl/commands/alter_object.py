@@ -23,7 +23,7 @@ from replctl.catalog.pg_publication import (
     update_publication,
 )
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
-from replctl.catalog.pg_subscription import find_subscription, update_subscription
+from replctl.catalog.pg_subscription import change_subscription, find_subscription
 from replctl.catalog.pg_type import find_type, type_name, type_oid, type_schema_oid
 from replctl.catalog.relation_kind import (
     INDEX_CONSTRAINTS,
@@ -169,7 +169,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
             check_password_option(ddl.privileges, subscription)
             if find_subscription(ddl.catalog, new) is not None:
                 raise DuplicateObject(f'subscription "{new}" already exists')
-            update_subscription(ddl.catalog, replace(subscription, name=new))
+            change_subscription(ddl.catalog, subscription.oid, lambda s: replace(s, name=new))
             client = client_name(ddl.session.cluster.system_identifier, subscription.oid)
             application = application_name(subscription.conninfo, new)
             rename_walsender(ddl.catalog.connection, client, subscription.slot_name, application)

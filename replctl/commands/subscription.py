@@ -6,7 +6,7 @@ database of the same cluster, but replctl changes it in a separate transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -25,7 +25,6 @@ from replctl.catalog.pg_subscription import (
     insert_subscription,
     insert_subscription_relation,
     subscription_relations,
-    update_subscription,
 )
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
@@ -53,10 +52,13 @@ from replctl.commands.subscription_publisher import (
 )
 from replctl.commands.subscription_table import (
     abandon,
-    check_can_be_enabled,
+    change_known,
     check_reconciles,
+    enabled,
+    has_publications_of,
     leave_subscription,
     new_member,
+    read_again,
     reconcile_changed,
     refresh_tables,
 )
@@ -202,15 +204,13 @@ def alter_subscription(
             changed = replace(subscription, conninfo=conninfo)
             with session.read() as catalog:
                 check_password(Privileges(catalog, subscription.owner), changed)
-            _update(session, changed)
+            _change(session, subscription, lambda current: replace(current, conninfo=conninfo))
             stop_workers(session, subscription)
-        case "enable" | "disable":
-            is_enabled = statement.action == "enable"
-            if is_enabled:
-                check_can_be_enabled(subscription)
-            _update(session, replace(subscription, enabled=is_enabled))
-            if not is_enabled:
-                stop_workers(session, subscription)
+        case "enable":
+            _change(session, subscription, enabled)
+        case "disable":
+            _change(session, subscription, lambda current: replace(current, enabled=False))
+            stop_workers(session, subscription)
         case "refresh":
             _refresh_publication(session, subscription, statement, run)
         case "refresh_tables":
@@ -249,9 +249,7 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
         drop_slots(session, subscription)
         abandon(session, subscription)
         with changing_definitions(session) as catalog:
-            now = find_subscription(catalog, subscription.name)
-            if now is None or now.oid != subscription.oid:  # another session was first
-                raise UndefinedObject(f'subscription "{statement.name}" does not exist')
+            read_again(catalog, subscription)
             delete_subscription(catalog, subscription.oid)
             drop_origin(catalog.connection, subscription.origin_name)
     return "DROP SUBSCRIPTION"
@@ -265,23 +263,26 @@ def _set_options(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
     options = parse_options(statement.options, _SET_OPTIONS)
-    changed = options.applied(subscription)
-    with session.read() as catalog:
-        check_password_option(session.privileges(catalog), changed)
-    if options.has("slot_name"):
-        if options.slot_name is None and subscription.enabled:
+
+    def change(current: Subscription) -> Subscription:
+        changed = options.applied(current)
+        if not options.has("slot_name"):
+            return changed
+        if options.slot_name is None and current.enabled:
             raise ObjectNotInPrerequisiteState(
                 "cannot set slot_name = NONE for enabled subscription"
             )
-        changed = replace(changed, slot_name=options.slot_name)
-    if options.has("table_map"):
-        changed = replace(changed, table_map=given_map(session, options.table_map))
+        return replace(changed, slot_name=options.slot_name)
+
+    with session.read() as catalog:
+        check_password_option(session.privileges(catalog), change(subscription))
+    map_ = given_map(session, options.table_map) if options.has("table_map") else None
     if options.has("failover"):
         _set_failover(session, subscription, options.failover)
-    if options.has("table_map"):
-        change_map(session, subscription, changed)
+    if map_ is None:
+        _change(session, subscription, change)
     else:
-        _update(session, changed)
+        change_map(session, subscription, lambda current: replace(change(current), table_map=map_))
 
 
 def _set_failover(session: Session, subscription: Subscription, failover: bool) -> None:
@@ -329,7 +330,7 @@ def _refresh_publication(
         )
     prevent_in_block(session.block, "ALTER SUBSCRIPTION ... REFRESH")
     with open_publisher(session, subscription) as publisher:
-        _refresh(session, publisher, subscription, options, run)
+        _refresh(session, publisher, subscription, _unchanged, options, run)
 
 
 def _change_publications(
@@ -343,10 +344,14 @@ def _change_publications(
     options.check_table_options()
     options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
     _check_publication_list(statement.publications)
-    changed = replace(subscription, publications=_merged(subscription, statement))
+
+    def change(current: Subscription) -> Subscription:
+        return replace(current, publications=_merged(current, statement))
+
+    change(subscription)  # the errors of the lists come first
     verb = statement.action.split("_")[0].upper()
     if not options.refresh:
-        _update(session, changed)
+        _change(session, subscription, change)
         return
     if not subscription.enabled:
         raise ObjectNotInPrerequisiteState(
@@ -365,7 +370,7 @@ def _change_publications(
     with open_publisher(session, subscription) as publisher:
         if verb != "DROP":
             warn_of_missing(session, publisher, statement.publications)
-        _refresh(session, publisher, changed, options, run)
+        _refresh(session, publisher, subscription, change, options, run)
 
 
 def _merged(subscription: Subscription, statement: ast.AlterSubscription) -> tuple[str, ...]:
@@ -399,21 +404,28 @@ def _refresh(
     session: Session,
     publisher: Publisher,
     subscription: Subscription,
+    change: Callable[[Subscription], Subscription],
     options: SubscriptionOptions,
     run: RunStatement,
 ) -> None:
-    """Add tables to a subscription and remove others, so that it has the tables of its publications
-    (AlterSubscription_refresh).
+    """Change the publications of a subscription, add tables and remove others, so that it has the
+    tables of its publications (AlterSubscription_refresh).
 
     The created tables remain in the database, even if a later step fails.
+
+    Args:
+        change: changes the publications (change_subscription).
     """
+    with session.read() as catalog:
+        known = read_again(catalog, subscription)
+    subscription = change(known)
     with creating_tables(session, publisher, subscription, options, run):
         pass
     published = publisher.tables.relations(subscription.publications)
     tables = published_by_target(session, subscription, published)
     with session.read() as catalog:
-        known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
-        relations = load_relations(catalog, known).values()
+        relids = {item.relid for item in subscription_relations(catalog, subscription.oid)}
+        relations = load_relations(catalog, relids).values()
     if options.copy_data:
         names = (subscription.table_map.published(relation.relation_name) for relation in relations)
         known_names = {name for name in names if name is not None}
@@ -423,18 +435,27 @@ def _refresh(
     members = [  # tables that are not copied begin with the changes after `start`
         new_member(subscription, relid, table, options, start)
         for relid, table in tables.items()
-        if relid not in known
+        if relid not in relids
     ]
     check_reconciles(session, publisher, subscription, members, tables)
     if options.reconcile:
         reconcile_changed(session, publisher, subscription, tables, options.delete)
     with changing_definitions(session) as catalog:
-        update_subscription(catalog, subscription)
-        known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
-        for member in members:
-            if member.relid not in known:
-                insert_subscription_relation(catalog, member)
-    leave_subscription(session, publisher, subscription, known.difference(tables))
+        is_planned = has_publications_of(catalog, known)
+        if is_planned:
+            change_known(catalog, known, change)
+            present = {item.relid for item in subscription_relations(catalog, known.oid)}
+            for member in members:
+                if member.relid not in present:
+                    insert_subscription_relation(catalog, member)
+    if not is_planned:  # another session has changed the publications meanwhile
+        _refresh(session, publisher, known, change, options, run)
+    elif not leave_subscription(session, publisher, subscription, relids.difference(tables)):
+        _refresh(session, publisher, known, _unchanged, options, run)
+
+
+def _unchanged(subscription: Subscription) -> Subscription:
+    return subscription
 
 
 def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubscription) -> None:
@@ -448,7 +469,7 @@ def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubs
             f"skip WAL location (LSN {format_lsn(lsn)}) must be greater than origin LSN"
             f" {format_lsn(progress)}"
         )
-    _update(session, replace(subscription, skip_lsn=lsn))
+    _change(session, subscription, lambda current: replace(current, skip_lsn=lsn))
 
 
 def _skip_lsn(text: str) -> int:
@@ -478,9 +499,11 @@ def _insert(
             insert_subscription_relation(catalog, replace(member, subscription_oid=created.oid))
 
 
-def _update(session: Session, subscription: Subscription) -> None:
+def _change(
+    session: Session, subscription: Subscription, change: Callable[[Subscription], Subscription]
+) -> None:
     with changing_definitions(session) as catalog:
-        update_subscription(catalog, subscription)
+        change_known(catalog, subscription, change)
 
 
 def _found(catalog: Catalog, name: str) -> Subscription:

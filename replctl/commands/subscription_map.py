@@ -4,7 +4,7 @@ tables that are not synchronized yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from replctl.catalog.pg_class import (
     find_relation_oid,
@@ -19,13 +19,12 @@ from replctl.catalog.pg_subscription import (
     delete_subscription_relation,
     insert_subscription_relation,
     subscription_relations,
-    update_subscription,
 )
 from replctl.catalog.relation_kind import TABLE_KINDS, RelPersistence
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.table_map import TableMap, parse_table_map, shown_pair
 from replctl.catalog.transaction import Catalog
-from replctl.commands.subscription_table import give_up
+from replctl.commands.subscription_table import change_known, give_up, read_again
 from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import ObjectNotInPrerequisiteState, WrongObjectType
 from replctl.lake.definition import changing_definitions
@@ -87,21 +86,24 @@ def warn_of_unpublished(
             )
 
 
-def change_map(session: Session, subscription: Subscription, changed: Subscription) -> None:
+def change_map(
+    session: Session, subscription: Subscription, change: Callable[[Subscription], Subscription]
+) -> None:
     """Change a subscription and its map.  If a table with a new target is not synchronized yet,
     undo its partial copy in the old target, and let the next sync copy it into the new target.
+
+    Args:
+        change: see change_subscription.
 
     Raises:
         ObjectNotInPrerequisiteState: a table with a new target is already synchronized (55000).
         UndefinedTable: a new target does not exist.
     """
     prevent_in_block(session.block, "ALTER SUBSCRIPTION ... SET (table_map)")
-    with session.read() as catalog:
-        moves = list(_moves(catalog, subscription, changed))
-    if not moves:
-        with changing_definitions(session) as catalog:
-            update_subscription(catalog, changed)
-        return
+    with changing_definitions(session) as catalog:
+        if not _moves(catalog, subscription, change):
+            change_known(catalog, subscription, change)
+            return
 
     # A sync must not run the subscription meanwhile (give_up)
     with (
@@ -109,10 +111,11 @@ def change_map(session: Session, subscription: Subscription, changed: Subscripti
         session.cluster.lock(f"subscription-{subscription.oid}"),
     ):
         with session.read() as catalog:  # read again under the lock
-            moves = list(_moves(catalog, subscription, changed))
+            moves = _moves(catalog, subscription, change)
         give_up(session, publisher, subscription, [move.member.relid for move in moves])
         with changing_definitions(session) as catalog:
-            update_subscription(catalog, changed)
+            moves = _moves(catalog, subscription, change)  # others may have joined, but not begun
+            change_known(catalog, subscription, change)
             for move in moves:
                 delete_subscription_relation(catalog, subscription.oid, move.member.relid)
             for move in moves:
@@ -141,8 +144,17 @@ class _Move:
         )
 
 
-def _moves(catalog: Catalog, subscription: Subscription, changed: Subscription) -> Iterator[_Move]:
-    """Yield the tables whose target or published table a change of the map changes."""
+def _moves(
+    catalog: Catalog, known: Subscription, change: Callable[[Subscription], Subscription]
+) -> list[_Move]:
+    """Return the tables whose target or published table a change of the map changes."""
+    subscription = read_again(catalog, known)
+    return list(_moves_between(catalog, subscription, change(subscription)))
+
+
+def _moves_between(
+    catalog: Catalog, subscription: Subscription, changed: Subscription
+) -> Iterator[_Move]:
     members = subscription_relations(catalog, subscription.oid)
     names = relation_names(catalog, [member.relid for member in members])
     old, new = subscription.table_map, changed.table_map

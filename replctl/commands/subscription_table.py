@@ -4,7 +4,7 @@ synchronized.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -16,11 +16,11 @@ from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
     SubscriptionRelation,
+    change_subscription,
     clear_fault,
     delete_subscription_relation,
-    find_subscription,
+    get_subscription,
     subscription_relations,
-    update_subscription,
     update_subscription_relation,
 )
 from replctl.catalog.table_copy import CopyMethod, Deletion
@@ -41,6 +41,47 @@ from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
 
+def read_again(catalog: Catalog, subscription: Subscription) -> Subscription:
+    """Return the current state of a subscription that a statement has read before.
+
+    Raises:
+        UndefinedObject: another session has dropped the subscription (42704).
+    """
+    current = get_subscription(catalog, subscription.oid)
+    if current is None:
+        raise UndefinedObject(f'subscription "{subscription.name}" does not exist')
+    return current
+
+
+def has_publications_of(catalog: Catalog, subscription: Subscription) -> bool:
+    """Return whether a subscription still has the publications and the map with which a statement
+    has determined its tables.
+
+    Raises:
+        UndefinedObject: see read_again.
+    """
+    current = read_again(catalog, subscription)
+    return (current.publications, current.table_map) == (
+        subscription.publications,
+        subscription.table_map,
+    )
+
+
+def change_known(
+    catalog: Catalog, subscription: Subscription, change: Callable[[Subscription], Subscription]
+) -> None:
+    """Change a subscription that a statement has read before.
+
+    Args:
+        change: see change_subscription.
+
+    Raises:
+        UndefinedObject: see read_again.
+    """
+    read_again(catalog, subscription)
+    change_subscription(catalog, subscription.oid, change)
+
+
 def check_can_be_enabled(subscription: Subscription) -> None:
     """Check that a subscription can run.
 
@@ -51,6 +92,16 @@ def check_can_be_enabled(subscription: Subscription) -> None:
         raise ObjectNotInPrerequisiteState(
             "cannot enable subscription that does not have a slot name"
         )
+
+
+def enabled(subscription: Subscription) -> Subscription:
+    """Return a subscription in the enabled state.
+
+    Raises:
+        ObjectNotInPrerequisiteState: see check_can_be_enabled (55000).
+    """
+    check_can_be_enabled(subscription)
+    return replace(subscription, enabled=True)
 
 
 def refresh_tables(
@@ -111,8 +162,7 @@ def refresh_tables(
                 subscriber.of_table(member).copies.abandon()
         catalog = stack.enter_context(changing_definitions(session))
         if is_enabling:
-            current = find_subscription(catalog, subscription.name) or subscription
-            update_subscription(catalog, replace(current, enabled=True))
+            change_known(catalog, subscription, enabled)
         for oid, relation in relations.items():
             member = _member(catalog, subscription, oid, relation.name)
             if options.copy_data:
@@ -290,16 +340,24 @@ def _in_progress(member: SubscriptionRelation, relation: Relation) -> ObjectNotI
 
 def leave_subscription(
     session: Session, publisher: Publisher, subscription: Subscription, relids: Collection[int]
-) -> None:
-    """Remove tables from a subscription, and undo their unfinished synchronization."""
+) -> bool:
+    """Remove tables from a subscription, and undo their unfinished synchronization.
+
+    Returns:
+        False if nothing was done, because the subscription no longer has the same publications.
+    """
     if not relids:
-        return
+        return True
     # A sync must not run the subscription meanwhile (give_up)
     with session.cluster.lock(f"subscription-{subscription.oid}"):
+        with session.read() as catalog:
+            if not has_publications_of(catalog, subscription):
+                return False
         give_up(session, publisher, subscription, relids)
         with changing_definitions(session) as catalog:
             for relid in relids:
                 delete_subscription_relation(catalog, subscription.oid, relid)
+    return True
 
 
 def give_up(

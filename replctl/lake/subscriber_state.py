@@ -22,9 +22,8 @@ from replctl.catalog.pg_subscription import (
     Subscription,
     SubscriptionRelation,
     TwoPhaseState,
-    get_subscription,
+    change_subscription,
     subscription_relations,
-    update_subscription,
     update_subscription_relation,
 )
 from replctl.catalog.transaction import Catalog
@@ -220,9 +219,11 @@ class SubscriberState:
 
     def _change(self, catalog: Catalog, **fields: object) -> None:
         """Change the subscription, if it still exists."""
-        current = get_subscription(catalog, self.subscription.oid)
-        if current is not None:
-            update_subscription(catalog, replace(current, **fields))  # type: ignore[arg-type]
+        change_subscription(
+            catalog,
+            self.subscription.oid,
+            lambda current: replace(current, **fields),  # type: ignore[arg-type]
+        )
 
     def report(self, notice: Notice) -> None:
         """Write a line to the user who runs the subscription, and to the cluster's log."""
