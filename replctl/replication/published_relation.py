@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 
-from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import (
     Memberships,
@@ -99,7 +99,7 @@ class PublicationSet:
                 continue
             if relation.is_partitioned and not publication.publish_via_partition_root:
                 continue  # it publishes the leaf partitions, and not a TRUNCATE of the root
-            actions |= {action for action in Action if publication.publishes(action.publish_option)}
+            actions |= _actions_of([publication])
             if found > level:
                 level, published_as, publishers = found, path[found - 1], [publication]
             elif found == level:
@@ -110,7 +110,7 @@ class PublicationSet:
             relation,
             published_as,
             frozenset(actions),
-            self._filters(publishers, published_as),
+            self._filters(publishers, published_as, actions),
             self._columns(publishers, published_as),
         )
 
@@ -144,19 +144,29 @@ class PublicationSet:
         return self._memberships.entry(publication, relation)
 
     def _filters(
-        self, publishers: Sequence[Publication], published_as: Relation
+        self, publishers: Sequence[Publication], published_as: Relation, actions: Collection[Action]
     ) -> dict[Action, tuple[nodes.Expr, ...]]:
-        """Return, for each action, the row filters of the publications that publish it.  If one of
-        these publications has no filter, every row passes.
+        """Return, for each published action, the row filters of the publications that publish it.
+
+        If one of these publications has no filter, every row passes.  Every row also passes if none
+        of them publishes the action, because only a publication at a lower level of the partition
+        tree does (pgoutput_row_filter_init).
+
+        Args:
+            publishers: the publications at the level of `published_as`.
+            actions: the actions that publications of any level publish.
         """
-        result: dict[Action, tuple[nodes.Expr, ...]] = {}
-        for action in ROW_ACTIONS:
-            publishing = [p for p in publishers if p.publishes(action.publish_option)]
-            if publishing:
-                result[action] = combine_filters(
-                    [self._filter(publication, published_as) for publication in publishing]
-                )
-        return result
+        return {
+            action: combine_filters(
+                [
+                    self._filter(publication, published_as)
+                    for publication in publishers
+                    if publication.publishes(action.publish_option)
+                ]
+            )
+            for action in ROW_ACTIONS
+            if action in actions
+        }
 
     def _filter(self, publication: Publication, relation: Relation) -> nodes.Expr | None:
         table = self.membership(publication, relation)
@@ -188,8 +198,11 @@ class PublicationSet:
         }
         oids = {oid for members in found.values() for oid in members}
         relations = load_relations(self._catalog, oids)
+        above: set[int] = set()
         if any(publication.publish_via_partition_root for publication in self.publications):
-            oids = {oid for oid in oids if not oids & set(ancestors_of(self._catalog, oid))}
+            paths = {oid: oids & set(ancestors_of(self._catalog, oid)) for oid in oids}
+            above = set().union(*paths.values())
+            oids = {oid for oid, path in paths.items() if not path}
         result = []
         for oid in oids:
             relation = relations[oid]
@@ -197,19 +210,33 @@ class PublicationSet:
             filters = combine_filters(
                 [self._filter(publication, relation) for publication in publishers]
             )
-            actions = frozenset(
-                action
-                for action in Action
-                if any(p.publishes(action.publish_option) for p in publishers)
-            )
+            actions = _actions_of(publishers)
+            if oid in above:
+                actions |= self._actions_of_partitions(relation)
             columns = self._columns(publishers, relation)
             result.append(TableToCopy(relation, columns, filters, actions))
         return sorted(result, key=lambda table: (table.relation.schema, table.relation.name))
 
+    def _actions_of_partitions(self, relation: Relation) -> frozenset[Action]:
+        """Return the actions that are published for all leaf partitions of a partitioned table, by
+        publications of the table or of partitions.
+        """
+        leaves = leaf_partitions(self._catalog, relation)
+        published = [item for leaf in leaves if (item := self.changes_of(leaf)) is not None]
+        each = [item.actions for item in published]
+        return each[0].intersection(*each) if each else frozenset()
+
+
+def _actions_of(publications: Iterable[Publication]) -> frozenset[Action]:
+    """Return the actions that any of these publications publishes."""
+    return frozenset(
+        action for p in publications for action in Action if p.publishes(action.publish_option)
+    )
+
 
 def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, ...]:
     """Combine the row filters of several publications: a row passes if it satisfies any of them
-    (documentation, section 31.3.6).
+    (documentation, section 31.3.6), or if there are none.
 
     (a > 5) and (b = 1) both stay, and are combined with OR. (a > 5) and no filter become (): every
     row passes.
