@@ -25,10 +25,15 @@ def has_changes_of_others(
         since_lsn: consider only changes after this LSN; None for all.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
-    truncation = wal.alias()
+    truncation, truncating = wal.alias(), xact.alias()
     emptied = (
         select(func.coalesce(func.max(truncation.c.lsn), 0))
-        .where(truncation.c.relid == wal.c.relid, truncation.c.action == TRUNCATE)
+        .join(truncating, truncating.c.xid == truncation.c.xid)
+        .where(
+            truncation.c.relid == wal.c.relid,
+            truncation.c.action == TRUNCATE,
+            is_committed(truncating),
+        )
         .scalar_subquery()
     )
     is_own = and_(wal.c.mark.is_not(None), func.coalesce(xact.c.origin, "").in_(origins))

@@ -80,7 +80,13 @@ class Node:
         return next(item for item in known if item.relid == oid)
 
     def write(
-        self, table: str, origin: str | None, action: str = CHANGE, *, own: bool = True
+        self,
+        table: str,
+        origin: str | None,
+        action: str = CHANGE,
+        *,
+        own: bool = True,
+        is_committed: bool = True,
     ) -> int:
         """Enter a commit of a table, and return the end of the log."""
         self._version += 1
@@ -91,7 +97,8 @@ class Node:
             mark = f"mark {self._version}" if own else None
             version = None if action == TRUNCATE else self._version
             lsn = enter(catalog, xid, oid, version, action, mark=mark)
-            commit_transaction(catalog.connection, xid, changes_catalog=False, origin=origin)
+            if is_committed:
+                commit_transaction(catalog.connection, xid, changes_catalog=False, origin=origin)
         return lsn
 
     def ownership(
@@ -151,6 +158,14 @@ def test_whose_commits_there_are(
         False,
         True,
     )
+
+
+def test_a_truncate_of_an_open_block_does_not_count(node: Node) -> None:
+    node.publish("CREATE PUBLICATION p FOR TABLE t")
+    node.subscribe("s", "p")
+    node.write("t", None)
+    node.write("t", None, TRUNCATE, is_committed=False)
+    assert not node.ownership("s", "t").is_own
 
 
 def test_what_was_there_before_a_copy_that_replaces_does_not_count(node: Node) -> None:
