@@ -366,16 +366,41 @@ def create_origin(connection: Connection, name: str, position: LogPosition) -> N
     )
 
 
-def advance_origin(
+def put_origin(
     connection: Connection, name: str, position: LogPosition, local_lsn: int | None
 ) -> None:
-    """Record that remote changes up to a position are applied.  The local commit at `local_lsn` has
-    applied them; None keeps the recorded LSN.
+    """Move an origin to a position, even backwards.
+
+    Args:
+        local_lsn: None keeps the recorded LSN.
     """
     table = state_schema.pg_replication_origin
     values: dict[str, Any] = {"remote_lsn": position.lsn, "remote_digest": position.digest}
     values |= {} if local_lsn is None else {"local_lsn": local_lsn}
     connection.execute(update(table).where(table.c.roname == name).values(values))
+
+
+def advance_origin(
+    connection: Connection, name: str, position: LogPosition, local_lsn: int
+) -> None:
+    """Record that the local commit at `local_lsn` has applied remote changes up to a position.  An
+    origin that a user has moved beyond the position stays there (replorigin_session_advance).
+    """
+    table = state_schema.pg_replication_origin
+    lsn, digest = table.c.remote_lsn, table.c.remote_digest
+    connection.execute(
+        update(table)
+        .where(table.c.roname == name)
+        .values(
+            remote_lsn=func.max(lsn, position.lsn),
+            remote_digest=case(
+                (lsn > position.lsn, digest),
+                (lsn == position.lsn, func.coalesce(position.digest, digest)),
+                else_=position.digest,
+            ),
+            local_lsn=local_lsn,
+        )
+    )
 
 
 def followed_lsn(connection: Connection, name: str) -> int:
@@ -393,20 +418,6 @@ def put_followed_lsn(connection: Connection, name: str, lsn: int) -> None:
     """
     table = state_schema.pg_replication_origin
     connection.execute(update(table).where(table.c.roname == name).values(schema_lsn=lsn))
-
-
-def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
-    """Advance an origin, but never backwards (replorigin_session_advance)."""
-    table = state_schema.pg_replication_origin
-    connection.execute(
-        update(table)
-        .where(table.c.roname == name)
-        .values(
-            remote_lsn=func.max(table.c.remote_lsn, remote_lsn),
-            remote_digest=case((table.c.remote_lsn >= remote_lsn, table.c.remote_digest)),
-            local_lsn=local_lsn,
-        )
-    )
 
 
 def commit_with_origin(
@@ -436,7 +447,7 @@ def commit_with_origin(
         origin_lsn=origin.lsn,
         commit_time=origin.timestamp,
     )
-    raise_origin(connection, origin.name, origin.lsn, lsn)
+    advance_origin(connection, origin.name, LogPosition(origin.lsn), lsn)
     if origin.schema_lsn is not None:
         put_followed_lsn(connection, origin.name, origin.schema_lsn)
     return lsn

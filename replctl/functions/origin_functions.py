@@ -62,7 +62,7 @@ def _drop(context: FunctionContext, name: str) -> str:
 def _advance(context: FunctionContext, name: str, lsn: int) -> str:
     with context.cluster.begin(write=True) as connection:
         _check_free(context, connection, name)
-        origins.advance_origin(connection, name, LogPosition(lsn), None)
+        origins.put_origin(connection, name, LogPosition(lsn), None)
     return ""
 
 

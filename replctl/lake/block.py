@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.intent import delete_intents, intents_of
 from replctl.catalog.lock import release_locks
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
-from replctl.catalog.pg_replication_slots import commit_with_origin, raise_origin
+from replctl.catalog.pg_replication_slots import advance_origin, commit_with_origin
 from replctl.catalog.pg_wal import take_back
 from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import abandon_storage
@@ -116,8 +117,11 @@ def rollback(session: Session) -> None:
             undo_or_leave(session, top)
             if session.origin is not None:
                 with session.cluster.begin(write=True) as connection:
-                    raise_origin(
-                        connection, session.origin.name, session.origin.lsn, insert_lsn(connection)
+                    advance_origin(
+                        connection,
+                        session.origin.name,
+                        LogPosition(session.origin.lsn),
+                        insert_lsn(connection),
                     )
     finally:
         _close(session, block)

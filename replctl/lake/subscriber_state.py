@@ -15,6 +15,7 @@ from replctl.catalog.pg_replication_slots import (
     followed_lsn,
     origin_position,
     put_followed_lsn,
+    put_origin,
 )
 from replctl.catalog.pg_stat_subscription_stats import count_conflicts, count_error
 from replctl.catalog.pg_subscription import (
@@ -152,7 +153,7 @@ class SubscriberState:
             batch = get_apply_batch(catalog, self.subscription.oid, self.relid)
             begun = [] if batch is None else [(batch.xid, batch.targets)]
             note_abandoned(catalog, self.subscription, self.relid, begun)
-            advance_origin(catalog.connection, self.origin_name, position, 0)
+            put_origin(catalog.connection, self.origin_name, position, 0)
             put_followed_lsn(catalog.connection, self.origin_name, INVALID_LSN)
         undo(self.session, begun)
 

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.pg_replication_slots import (
+    advance_origin,
+    create_origin,
+    origin_position,
+    put_origin,
+)
 from replctl.errors import ObjectInUse, UndefinedObject
 from replctl.execute import execute
 from replctl.lake import logical_decoding
@@ -101,6 +108,28 @@ def test_an_origin_is_set_up_in_one_session(session: Session, other: Session) ->
         _rows(other, "SELECT pg_replication_origin_drop('o')")
     session.close()
     _rows(other, "SELECT pg_replication_origin_drop('o')")
+
+
+@pytest.mark.parametrize(
+    ("known", "position", "expected"),
+    [
+        (LogPosition(5, "e"), LogPosition(7, "g"), LogPosition(7, "g")),
+        (LogPosition(5, "e"), LogPosition(7), LogPosition(7)),
+        (LogPosition(9), LogPosition(7, "g"), LogPosition(9)),  # a user has skipped changes
+        (LogPosition(9, "i"), LogPosition(7, "g"), LogPosition(9, "i")),
+        (LogPosition(7), LogPosition(7, "g"), LogPosition(7, "g")),
+        (LogPosition(7, "g"), LogPosition(7), LogPosition(7, "g")),
+    ],
+)
+def test_a_worker_moves_its_origin_only_forward(
+    session: Session, known: LogPosition, position: LogPosition, expected: LogPosition
+) -> None:
+    with session.cluster.begin(write=True) as connection:
+        create_origin(connection, "o", LogPosition(8, "h"))
+        put_origin(connection, "o", known, None)
+        assert origin_position(connection, "o") == known
+        advance_origin(connection, "o", position, 3)
+        assert origin_position(connection, "o") == expected
 
 
 def _clock(monkeypatch: pytest.MonkeyPatch, second: int) -> None:
