@@ -33,9 +33,10 @@ from replctl.transaction_block import check_not_failed
 if TYPE_CHECKING:
     from replctl.query.sql_function import StatementRunner
 
-#: Transaction statements that a failed block allows, and statements that a read-only transaction
-#: allows.
+#: Transaction statements that a failed block allows, statements that need no snapshot
+#: (PlannedStmtRequiresSnapshot in pquery.c), and statements that a read-only transaction allows.
 _ENDS = ("commit", "rollback", "rollback to")
+_WITHOUT_SNAPSHOT = (ast.TransactionStmt, ast.VariableSet, ast.VariableShow, ast.Checkpoint)
 _READING = (
     ast.SelectStmt,
     ast.VariableShow,
@@ -166,6 +167,8 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
     is_end = isinstance(statement, ast.TransactionStmt) and statement.kind in _ENDS
     if not is_end:
         check_not_failed(session.block)
+    if session.block is not None and not isinstance(statement, _WITHOUT_SNAPSHOT):
+        session.block.has_snapshot = True
     is_analyze = isinstance(statement, ast.Vacuum) and statement.is_analyze
     is_copy_to = isinstance(statement, ast.Copy) and not statement.is_from
     if isinstance(statement, _READING) or is_analyze or is_copy_to:

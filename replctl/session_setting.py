@@ -178,20 +178,59 @@ def _put(session: Session, key: str, value: str | None, *, is_local: bool) -> No
 
 
 def _set_characteristic(session: Session, key: str, value: str) -> None:
-    """Run SET TRANSACTION for the open block only (check_transaction_read_only, xact.c)."""
-    block = session.block
-    if key == "transaction_read_only" and value == "off" and session.cluster.is_in_recovery:
-        raise FeatureNotSupported("cannot set transaction read-write mode during recovery")
-    if block is None:
+    """Run SET TRANSACTION for the open block only.
+
+    Raises:
+        ActiveSqlTransaction: the change must come earlier (25001).
+        FeatureNotSupported: a standby cannot write (0A000).
+    """
+    check = {
+        "transaction_read_only": _check_read_only,
+        "transaction_isolation": _check_isolation,
+        "transaction_deferrable": _check_deferrable,
+    }[key]
+    check(session, value)
+    if session.block is None:
         return
     if key == "transaction_read_only":
-        if value == "off" and block.is_read_only and block.savepoints:
-            raise ActiveSqlTransaction(
-                "cannot set transaction read-write mode inside a read-only transaction"
-            )
-        block.is_read_only = value == "on"
+        session.block.is_read_only = value == "on"
     else:
         _put(session, key, value, is_local=True)
+
+
+def _check_read_only(session: Session, value: str) -> None:
+    """Check that a read-only transaction may become read-write (check_transaction_read_only)."""
+    block = session.block
+    if value == "on" or setting_value(session, "transaction_read_only") == "off":
+        return
+    if block is not None and block.savepoints:
+        raise ActiveSqlTransaction(
+            "cannot set transaction read-write mode inside a read-only transaction"
+        )
+    if block is not None and block.has_snapshot:
+        raise ActiveSqlTransaction("transaction read-write mode must be set before any query")
+    if session.cluster.is_in_recovery:
+        raise FeatureNotSupported("cannot set transaction read-write mode during recovery")
+
+
+def _check_isolation(session: Session, value: str) -> None:
+    """Check that the isolation level may change to another one (check_transaction_isolation)."""
+    block, what = session.block, "SET TRANSACTION ISOLATION LEVEL"
+    if block is None or value == setting_value(session, "transaction_isolation"):
+        return
+    if block.has_snapshot:
+        raise ActiveSqlTransaction(f"{what} must be called before any query")
+    if block.savepoints:
+        raise ActiveSqlTransaction(f"{what} must not be called in a subtransaction")
+
+
+def _check_deferrable(session: Session, _value: str) -> None:
+    """Check that SET TRANSACTION [NOT] DEFERRABLE may run now (check_transaction_deferrable)."""
+    block, what = session.block, "SET TRANSACTION [NOT] DEFERRABLE"
+    if block is not None and block.savepoints:
+        raise ActiveSqlTransaction(f"{what} cannot be called within a subtransaction")
+    if block is not None and block.has_snapshot:
+        raise ActiveSqlTransaction(f"{what} must be called before any query")
 
 
 def _set_role(session: Session, what: str, name: str | None, *, is_local: bool) -> None:

@@ -41,6 +41,7 @@ class TransactionBlock:
         is_of_function: the block consists of a statement that calls a function, and the function's
             statements.
         is_read_only: the block may not change anything.
+        has_snapshot: a statement that needs a snapshot has run (FirstSnapshotSet in snapmgr.c).
         has_failed: a statement failed; further statements are refused until ROLLBACK or ROLLBACK
             TO.
         changes_definitions: the block changes definitions that decoding reads.
@@ -59,6 +60,7 @@ class TransactionBlock:
     is_implicit: bool = False
     is_of_function: bool = False
     is_read_only: bool = False
+    has_snapshot: bool = False
     has_failed: bool = False
     changes_definitions: bool = False
     definitions_lsn: int | None = None

@@ -8,10 +8,17 @@ from replctl.errors import FeatureNotSupported, NoActiveSqlTransaction
 from replctl.lake import block
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.session_setting import TRANSACTION_SETTINGS
 
-_READ_COMMITTED = ("isolation level read committed", "isolation level read uncommitted")
-_ACCESS_MODES = {"read only": True, "read write": False}
-_HARMLESS = ("deferrable", "not deferrable")
+#: Modes of a transaction, with their settings and values.
+_MODES = {
+    "isolation level read committed": ("transaction_isolation", "read committed"),
+    "isolation level read uncommitted": ("transaction_isolation", "read uncommitted"),
+    "read only": ("transaction_read_only", "on"),
+    "read write": ("transaction_read_only", "off"),
+    "deferrable": ("transaction_deferrable", "on"),
+    "not deferrable": ("transaction_deferrable", "off"),
+}
 
 
 def transaction(session: Session, statement: ast.TransactionStmt) -> str:
@@ -50,36 +57,27 @@ def set_transaction(session: Session, modes: Sequence[str]) -> None:
 
     Raises:
         FeatureNotSupported: a mode is an isolation level other than READ COMMITTED, or READ WRITE
-            on a standby.
+            on a standby (0A000).
+        ActiveSqlTransaction: a mode must be set earlier (25001).
     """
-    _check(session, modes)
     for mode in modes:
-        if mode in _ACCESS_MODES and session.block is not None:
-            session.block.is_read_only = _ACCESS_MODES[mode]
-
-
-def _check(session: Session, modes: Sequence[str]) -> None:
-    for mode in modes:
-        if mode == "read write" and session.cluster.is_in_recovery:
-            raise FeatureNotSupported("cannot set transaction read-write mode during recovery")
-        if mode not in (*_ACCESS_MODES, *_READ_COMMITTED, *_HARMLESS):
+        if mode not in _MODES:
             raise FeatureNotSupported(f"{mode.upper()} is not supported")
+    for mode in modes:
+        name, value = _MODES[mode]
+        session.change_setting(name, value, is_local=True)
 
 
 def _begin(session: Session, statement: ast.TransactionStmt) -> str:
-    tag = "BEGIN" if statement.kind == "begin" else "START TRANSACTION"
     modes = [option.name for option in statement.options]
-    _check(session, modes)
-    if session.block is None:
-        block.begin(session)
-    elif session.block.is_implicit:
-        session.block.is_implicit = False
-    else:
+    current = session.block or block.begin(session, is_implicit=True)
+    if not current.is_implicit:
         session.notice(
             "there is already a transaction in progress", severity="WARNING", sqlstate="25001"
         )
     set_transaction(session, modes)
-    return tag
+    current.is_implicit = False
+    return "BEGIN" if statement.kind == "begin" else "START TRANSACTION"
 
 
 def _end(session: Session, statement: ast.TransactionStmt) -> str:
@@ -90,11 +88,14 @@ def _end(session: Session, statement: ast.TransactionStmt) -> str:
         session.notice("there is no transaction in progress", severity="WARNING", sqlstate="25P01")
     if current is None:
         return tag
+    characteristics = {name: session.setting(name) for name in TRANSACTION_SETTINGS}
     if statement.kind == "commit" and not current.has_failed:
         block.commit(session)
     else:
         tag = "ROLLBACK"
         block.rollback(session)
     if statement.chain:
-        block.begin(session).is_read_only = current.is_read_only
+        block.begin(session)
+        for name, value in characteristics.items():
+            session.change_setting(name, value, is_local=True)
     return tag
