@@ -21,6 +21,7 @@ class Savepoint:
         settings: the values from SET before the savepoint.
         versions: the versions of the tables that the block had written before the savepoint.
         definitions_lsn: see TransactionBlock.
+        is_read_only: the block could not change anything before the savepoint.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Savepoint:
     settings: dict[str, str]
     versions: dict[int, int]
     definitions_lsn: int | None
+    is_read_only: bool
 
 
 @dataclass

@@ -151,19 +151,28 @@ def savepoint(session: Session, name: str) -> None:
         lsn = insert_lsn(connection)
     versions = _versions(session, block)
     block.savepoints.append(
-        Savepoint(name, lsn, dict(session.settings), versions, block.definitions_lsn)
+        Savepoint(
+            name,
+            lsn,
+            dict(session.settings),
+            versions,
+            block.definitions_lsn,
+            block.is_read_only,
+        )
     )
     block.xids.levels.append([])
 
 
 def release(session: Session, name: str) -> None:
-    """Forget a savepoint and the later ones, and keep the changes since then.
+    """Forget a savepoint and the later ones, and keep the changes since then.  SET TRANSACTION READ
+    ONLY ends with the savepoint (CommitSubTransaction in xact.c).
 
     Raises:
         InvalidSavepointSpecification: there is no such savepoint (3B001).
     """
     block = _open(session)
     place = _place(block, name)
+    block.is_read_only = block.savepoints[place].is_read_only
     levels = block.xids.levels
     levels[place] += [xid for level in levels[place + 1 :] for xid in level]
     del levels[place + 1 :]
@@ -180,6 +189,7 @@ def rollback_to(session: Session, name: str) -> None:
     place = _place(block, name)
     goal = block.savepoints[place]
     block.definitions_lsn = goal.definitions_lsn
+    block.is_read_only = goal.is_read_only
     top = block.xids.top
     relations = {} if top is None else undo_commits(session, top, goal.versions)
     gone = [xid for level in block.xids.levels[place + 1 :] for xid in level]
