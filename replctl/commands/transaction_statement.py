@@ -60,12 +60,15 @@ def set_transaction(session: Session, modes: Sequence[str]) -> None:
             on a standby (0A000).
         ActiveSqlTransaction: a mode must be set earlier (25001).
     """
-    for mode in modes:
-        if mode not in _MODES:
-            raise FeatureNotSupported(f"{mode.upper()} is not supported")
+    for mode in _unsupported(modes):
+        raise FeatureNotSupported(f"{mode.upper()} is not supported")
     for mode in modes:
         name, value = _MODES[mode]
         session.change_setting(name, value, is_local=True)
+
+
+def _unsupported(modes: Sequence[str]) -> list[str]:
+    return [mode for mode in modes if mode not in _MODES]
 
 
 def _begin(session: Session, statement: ast.TransactionStmt) -> str:
@@ -75,6 +78,9 @@ def _begin(session: Session, statement: ast.TransactionStmt) -> str:
         session.notice(
             "there is already a transaction in progress", severity="WARNING", sqlstate="25001"
         )
+    if _unsupported(modes):
+        # PostgreSQL opens the block.  Statements in it must not commit here, so the block fails.
+        current.is_implicit = False
     set_transaction(session, modes)
     current.is_implicit = False
     return "BEGIN" if statement.kind == "begin" else "START TRANSACTION"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replctl.errors import FeatureNotSupported, InternalError
+from replctl.errors import FeatureNotSupported, InFailedSqlTransaction, InternalError
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -33,7 +33,6 @@ from replctl.session import Session
         ("alter function abs (int) owner to postgres", "changing built-in functions is not"),
         ("alter function abs (int) strict", "changing built-in functions is not supported"),
         ("alter operator + (int, int) owner to postgres", "changing built-in operators is not"),
-        ("begin isolation level serializable", "ISOLATION LEVEL SERIALIZABLE is not supported"),
     ],
 )
 def test_is_refused_by_name(session: Session, statement: str, message: str) -> None:
@@ -43,6 +42,21 @@ def test_is_refused_by_name(session: Session, statement: str, message: str) -> N
     assert message in caught.value.message
     (result,) = execute(session, "select count(*) from pg_class where relnamespace = 2200")
     assert result.rows == [["2"]]
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+@pytest.mark.parametrize("begin", ["begin", "start transaction", "select 1; begin"])
+def test_statements_after_a_refused_begin_do_not_commit(
+    session: Session, begin: str, level: str
+) -> None:
+    """In PostgreSQL they are in a block, which a ROLLBACK may undo."""
+    with pytest.raises(FeatureNotSupported, match=f"ISOLATION LEVEL {level.upper()} is not"):
+        list(execute(session, f"{begin} isolation level {level}"))
+    with pytest.raises(InFailedSqlTransaction):
+        list(execute(session, "create table t (a int)"))
+    (result,) = execute(session, "commit")
+    assert result.tag == "ROLLBACK"
+    list(execute(session, "create table t (a int)"))
 
 
 @pytest.mark.parametrize("type_", ["date", "money", "date[]", "tsrange", "day", "day[]"])
