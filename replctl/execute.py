@@ -173,6 +173,10 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
     is_copy_to = isinstance(statement, ast.Copy) and not statement.is_from
     if isinstance(statement, _READING) or is_analyze or is_copy_to:
         return
+    if isinstance(statement, ast.Vacuum) and control.is_in_recovery:
+        raise ReadOnlySqlTransaction("cannot execute VACUUM during recovery")
+    if isinstance(statement, ast.Vacuum):  # does not change rows (COMMAND_OK_IN_READ_ONLY_XACT)
+        return
     if session.is_read_only or control.is_in_recovery:
         raise ReadOnlySqlTransaction(
             f"cannot execute {_command_name(statement)} in a read-only transaction"
