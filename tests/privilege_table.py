@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-#: Statements about objects; expressions, policies, views and sequences; single rights of roles; new
-#: owners of objects.
-SCRIPTS = ("privileges", "privileges_expression", "privileges_role", "privileges_owner")
+#: Statements about objects; expressions, policies, views and sequences; columns of INSERT; single
+#: rights of roles; new owners of objects.
+SCRIPTS = (
+    "privileges",
+    "privileges_expression",
+    "privileges_insert",
+    "privileges_role",
+    "privileges_owner",
+)
 _FOLDER = Path(__file__).with_name("commands") / "data"
 _ROLE = "CREATE ROLE "
 

@@ -11,6 +11,7 @@ from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import privileges_of
+from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.relation_kind import Identity
@@ -60,6 +61,36 @@ from replctl.types.delta_type import is_native
 
 
 @dataclass(frozen=True, slots=True)
+class _Listed:
+    """The analyzed rows of VALUES or DEFAULT VALUES.
+
+    Attributes:
+        targets: the columns for which the statement has a value or DEFAULT.
+        rows: the values of each row by attnum, without defaults.
+    """
+
+    targets: Sequence[AssignedColumn]
+    rows: list[dict[int, nodes.Expr]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """The analyzed query of an INSERT.
+
+    Attributes:
+        targets: the columns for which the statement has a value or DEFAULT.
+        query: the query as it stands in the statement.
+        exprs: an expression for each column of the query, converted to the types of the targets.
+        given: the number of the query's column for an attnum; other columns get their defaults.
+    """
+
+    targets: Sequence[AssignedColumn]
+    query: Query
+    exprs: Sequence[nodes.Expr]
+    given: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class _NewRows:
     """Rows to insert.
 
@@ -95,11 +126,13 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
-        rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
+        source = _analyzed(analyzer, relation, statement)
         action = conflict_action(session, catalog, analyzer, plan, statement)
+        outputs = returning_of(analyzer, relation, statement) if statement.returning else ()
+        _check_permitted(context.environment, relation, source, outputs)
+        rows = _new_rows(session, analyzer, relation, source, LakeDialect(context))
         supplied = rows.supplied | action.assigned
         plan = replace(plan, supplied=supplied, only_adds=action.update is None)
-        outputs = _returning(analyzer, relation, statement)
         _conditions, checks = changed_rows(
             context.environment.privileges,
             relation,
@@ -121,20 +154,27 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
     return returned(f"INSERT 0 {count}", outputs, shown)
 
 
-def _returning(
-    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
-) -> tuple[Output, ...]:
-    """Return the columns of RETURNING, and check that the current role may read the columns that
-    they use."""
-    if not statement.returning:
-        return ()
-    outputs = returning_of(analyzer, relation, statement)
-    read = used_columns(Query(outputs)).get(POLICY_VARNO)
+def _check_permitted(
+    environment: CatalogEnvironment,
+    relation: Relation,
+    source: _Listed | _Selected,
+    outputs: Sequence[Output],
+) -> None:
+    """Check that the current role may write the columns that the statement supplies, and read the
+    columns of RETURNING and of the query.
+
+    Raises:
+        InsufficientPrivilege: a privilege is missing.
+    """
+    returned_columns = Query(tuple(outputs))
+    read = used_columns(returned_columns).get(POLICY_VARNO)
+    attnums = [target.column.attnum for target in source.targets]
+    check_change(environment.privileges, relation, Privilege.INSERT, attnums, read)
     if read is not None:
         check_not_native(relation, EXPRESSIONS, read)
-        analyzer.environment.privileges.check_relation(relation, Privilege.SELECT, read)
-    check_query(analyzer.environment, Query(outputs))
-    return outputs
+    if isinstance(source, _Selected):
+        check_query(environment, source.query)
+    check_query(environment, returned_columns)
 
 
 def fill(session: Session, relation: Relation, query: Query, *, reader: int | None = None) -> int:
@@ -176,47 +216,67 @@ def _refuse(statement: ast.Insert) -> None:
         raise FeatureNotSupported("WITH before INSERT is not supported")
 
 
-def _new_rows(
-    session: Session,
-    analyzer: QueryAnalyzer,
-    relation: Relation,
-    statement: ast.Insert,
-    dialect: LakeDialect,
-) -> _NewRows:
-    """Return the rows to insert, with a value for every column that is not generated."""
+def _analyzed(
+    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
+) -> _Listed | _Selected:
+    """Analyze the rows to insert."""
     targets = _targets(relation, statement.columns)
-    environment = dialect.context.environment
-    check_change(environment.privileges, relation, Privilege.INSERT, _attnums(targets), None)
     inner = analyzer.analyzer(FromScope(), ExprContext.INSERT)
-    stored = tuple(column for column in relation.columns if not column.generated)
     query = statement.query
     if query is None or (query.values and not query.order_by and query.limit is None):
-        rows = _listed_rows(analyzer, inner, relation, targets, statement, dialect)
-        if rows is not None:
-            width = 0 if query is None else len(query.values[0])
-            return replace(rows, supplied=_names(targets[:width]))
+        listed = _listed_rows(analyzer, inner, targets, statement)
+        targets = targets[: 0 if query is None else len(query.values[0])]
+        if listed is not None:
+            return _Listed(targets, listed)
         assert query is not None
         is_given = [not isinstance(value, ast.SetToDefault) for value in query.values[0]]
-        targets = list(compress(targets, is_given))
         values = compress(query.values[0], is_given)
         query = ast.SelectStmt(tuple(ast.ResTarget(value) for value in values))
+        selected = _selected(analyzer, inner, list(compress(targets, is_given)), statement, query)
+        return replace(selected, targets=targets)
+    return _selected(analyzer, inner, targets, statement, query)
+
+
+def _selected(
+    analyzer: QueryAnalyzer,
+    inner: Analyzer,
+    targets: Sequence[AssignedColumn],
+    statement: ast.Insert,
+    query: ast.SelectStmt,
+) -> _Selected:
     tree = analyzer.query(query, keep_unknown=True)
-    check_query(environment, tree)
     found = [output.expr for output in tree.outputs if not output.is_junk]
     _check_widths(len(found), targets, statement, query)
     targets = targets[: len(found)]
     exprs, given = _assigned_outputs(analyzer, inner, targets, found)
     for target in targets:
         _check_given(target.column, statement)
-    tree = rewritten(dialect.context, analyzer.with_outputs(tree, exprs))
-    check_called(tree, dialect.context)
     given = {
         t.column.attnum: given[t.column.attnum]
         for t in targets
         if not _is_overridden(t.column, statement)
     }
-    text = _query_text(session, dialect, tree, stored, given)
-    return _NewRows(stored, None, text, _names(targets))
+    return _Selected(targets, tree, exprs, given)
+
+
+def _new_rows(
+    session: Session,
+    analyzer: QueryAnalyzer,
+    relation: Relation,
+    source: _Listed | _Selected,
+    dialect: LakeDialect,
+) -> _NewRows:
+    """Return the rows to insert, with a value for every column that is not generated."""
+    stored = tuple(column for column in relation.columns if not column.generated)
+    if isinstance(source, _Listed):
+        rows = _filled_rows(stored, source.rows, dialect)
+    else:
+        tree = analyzer.with_outputs(source.query, source.exprs)
+        tree = rewritten(dialect.context, tree)
+        check_called(tree, dialect.context)
+        text = _query_text(session, dialect, tree, stored, source.given)
+        rows = _NewRows(stored, None, text)
+    return replace(rows, supplied=frozenset(target.column.name for target in source.targets))
 
 
 def _assigned_outputs(
@@ -248,10 +308,6 @@ def _assigned_values(analyzer: QueryAnalyzer, inner: Analyzer) -> AssignedValues
         inner,
         lambda c: nodes.Const(c.declared_type, None, c.declared_typmod, c.collation),
     )
-
-
-def _attnums(targets: Sequence[AssignedColumn]) -> list[int]:
-    return [target.column.attnum for target in targets]
 
 
 def _query_text(
@@ -291,22 +347,15 @@ def _query_text(
     return f"SELECT {selected or '1 AS w0'} FROM ({source})"
 
 
-def _names(targets: Sequence[AssignedColumn]) -> frozenset[str]:
-    return frozenset(target.column.name for target in targets)
-
-
 def _listed_rows(
     analyzer: QueryAnalyzer,
     inner: Analyzer,
-    relation: Relation,
     targets: Sequence[AssignedColumn],
     statement: ast.Insert,
-    dialect: LakeDialect,
-) -> _NewRows | None:
-    """Return the rows of VALUES or DEFAULT VALUES; None if a value calls a set-returning function,
-    which may produce more rows.
+) -> list[dict[int, nodes.Expr]] | None:
+    """Return the values of VALUES or DEFAULT VALUES by attnum; None if a value calls a
+    set-returning function, which may produce more rows.
     """
-    stored = tuple(column for column in relation.columns if not column.generated)
     raw_rows = ((),) if statement.query is None else statement.query.values
     for raw_row in raw_rows:
         if len(raw_row) != len(raw_rows[0]):
@@ -316,8 +365,13 @@ def _listed_rows(
     context = ExprContext.VALUES if len(raw_rows) > 1 else ExprContext.VALUES_SINGLE
     with inner.in_context(context):
         rows = [_values_row(analyzer, inner, targets, row, statement) for row in raw_rows]
-    if inner.last_set is not None:
-        return None
+    return None if inner.last_set is not None else rows
+
+
+def _filled_rows(
+    stored: tuple[Column, ...], rows: Sequence[dict[int, nodes.Expr]], dialect: LakeDialect
+) -> _NewRows:
+    """Return the rows of VALUES with defaults for the columns that have no value."""
     with dialect.context.sequences.in_portions():
         full = [
             tuple(
