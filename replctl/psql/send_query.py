@@ -129,7 +129,10 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
         delivered = not copied.has_failed
         if pending is not None:
             delivered &= _deliver(settings, pending, delivery)
-        settings.variables.record_success(row_count)
+        if delivered:
+            settings.variables.record_success(row_count)
+        else:
+            settings.variables.record_unused()
     if (
         has_changes
         and settings.transaction_status is TransactionStatus.IDLE

@@ -134,12 +134,20 @@ class Variables:
 
     def record_error(self, error: PostgresError) -> None:
         """Set ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_* after a statement that failed."""
+        self._record_failure(error.sqlstate, error.message)
+
+    def record_unused(self) -> None:
+        """Set ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_* after a statement whose result could not
+        be used (SetResultVariables in common.c)."""
+        self._record_failure("", "")
+
+    def _record_failure(self, sqlstate: str, message: str) -> None:
         self._values |= {
             "ERROR": "true",
-            "SQLSTATE": error.sqlstate,
+            "SQLSTATE": sqlstate,
             "ROW_COUNT": "0",
-            "LAST_ERROR_SQLSTATE": error.sqlstate,
-            "LAST_ERROR_MESSAGE": error.message,
+            "LAST_ERROR_SQLSTATE": sqlstate,
+            "LAST_ERROR_MESSAGE": message,
         }
 
     def record_shell_exit(self, exit_code: int) -> None:
