@@ -85,13 +85,13 @@ def list_roles(target: Described, pattern: str | None, verbose: bool, show_syste
             )
             if flag
         ]
-        text = ", ".join(words)
+        lines = [", ".join(words)] if words else []
         if role.rolconnlimit >= 0:
             count = "No" if role.rolconnlimit == 0 else str(role.rolconnlimit)
-            text += f"\n{count} connection{'' if role.rolconnlimit == 1 else 's'}"
+            lines.append(f"{count} connection{'' if role.rolconnlimit == 1 else 's'}")
         if role.rolvaliduntil:
-            text += f"\nPassword valid until {role.rolvaliduntil}"
-        rows.append([name, text])
+            lines.append(f"Password valid until {role.rolvaliduntil}")
+        rows.append([name, "\n".join(lines)])
         if verbose:
             rows[-1].append(get_shared_comment(target.catalog, "pg_authid", int(role.oid)) or "")
     columns = ["Role name", "Attributes", *(["Description"] if verbose else [])]
