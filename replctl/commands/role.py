@@ -87,11 +87,13 @@ def create_role(session: Session, statement: ast.CreateRole) -> str:
         DuplicateObject, ReservedName: the name is taken or reserved.
         InsufficientPrivilege: the current role may not create such a role.
     """
-    return carry_out(session, lambda ddl: _create_role(ddl, statement))
+    options = [option for option in statement.options if option.name != "sysid"]
+    for _sysid in range(len(statement.options) - len(options)):
+        session.notice("SYSID can no longer be specified")
+    return carry_out(session, lambda ddl: _create_role(ddl, statement, _options(options)))
 
 
-def _create_role(ddl: Ddl, statement: ast.CreateRole) -> str:
-    options = _options(statement.options)
+def _create_role(ddl: Ddl, statement: ast.CreateRole, options: dict[str, ast.RoleOption]) -> str:
     role = Role(0, statement.name, can_login=statement.kind == "user")
     role = _with_options(ddl, role, options)
     _check_creator(ddl, role)
