@@ -266,7 +266,9 @@ def _range_overlap(
         types = [(column.type, column.typmod) for column in columns]
         shown = deparse_bound(ddl.environment, bound, types)
         first, second = shown.removeprefix("FOR VALUES FROM ").split(") TO (", 1)
-        place = _differing(lower, upper)
+        # If the bounds are equal, the last datum decides (partition_rbound_cmp in partbounds.c)
+        is_equal = lower[0] == upper[0]
+        place = len(lower[0]) - 1 if is_equal else _differing(lower, upper)
         raise InvalidObjectDefinition(
             f'empty range bound specified for partition "{name}"',
             detail=f"Specified lower bound {first}) is greater than or equal to upper bound"
