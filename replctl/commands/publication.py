@@ -485,10 +485,11 @@ def _opened(
 
 def _publishable(relation: Relation | builtin.SystemRelation) -> Relation:
     """Check that a relation may be published, and return it (check_publication_add_relation)."""
-    if not isinstance(relation, Relation):
+    kind = RelKind(relation.kind)
+    if kind not in TABLE_KINDS:
+        detail = _not_supported(kind)
+    elif not isinstance(relation, Relation):
         detail = "This operation is not supported for system tables."
-    elif relation.kind not in TABLE_KINDS:
-        detail = _not_supported(relation.kind)
     elif relation.persistence == RelPersistence.TEMPORARY:
         detail = "This operation is not supported for temporary tables."
     elif relation.persistence == RelPersistence.UNLOGGED:
