@@ -19,6 +19,8 @@ _MESSAGES = {
     "no_window_frame_expressions": "expressions as bounds of window frames are not supported",
 }
 _PRIVILEGES = "no_privileges_on_"
+#: The beginning of the names of rules for functions whose names have underscores.
+_FUNCTION = "no_json_"
 
 
 def refusal_message(rule: str) -> str:
@@ -28,11 +30,15 @@ def refusal_message(rule: str) -> str:
     'ALTER OPERATOR ... SET SCHEMA is not supported'
     >>> refusal_message("no_privileges_on_large_objects")
     'privileges on large objects are not supported'
+    >>> refusal_message("no_json_value")
+    'JSON_VALUE is not supported'
     """
     if rule in _MESSAGES:
         return _MESSAGES[rule]
     if rule.startswith(_PRIVILEGES):
         objects = rule.removeprefix(_PRIVILEGES).replace("_", " ")
         return f"privileges on {objects} are not supported"
-    name = rule.removeprefix(REFUSED).replace("__", " ... ").replace("_", " ").upper()
+    name = rule.removeprefix(REFUSED).upper()
+    if not rule.startswith(_FUNCTION):
+        name = name.replace("__", " ... ").replace("_", " ")
     return f"{name} is not supported"
