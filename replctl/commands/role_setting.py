@@ -103,6 +103,8 @@ def _check_role(ddl: Ddl, role: Role) -> None:
 def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None:
     if change.is_local or change.name == "transaction":
         raise SqlSyntaxError("SET LOCAL and SET TRANSACTION are not allowed here")
+    if change.name == "session characteristics":  # PostgreSQL accepts it, and stores nothing
+        raise FeatureNotSupported("SET SESSION CHARACTERISTICS of roles is not supported")
     if change.name in ROLE_SETTINGS:
         raise FeatureNotSupported(f'setting "{change.name}" of roles is not supported')
     settings = stored_settings(ddl.catalog, database, role)

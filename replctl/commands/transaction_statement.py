@@ -60,11 +60,27 @@ def set_transaction(session: Session, modes: Sequence[str]) -> None:
             on a standby (0A000).
         ActiveSqlTransaction: a mode must be set earlier (25001).
     """
+    for name, value in _settings(modes):
+        session.change_setting(name, value, is_local=True)
+
+
+def set_session_characteristics(
+    session: Session, modes: Sequence[str], *, is_local: bool = False
+) -> None:
+    """Set the default modes of the session's transactions.
+
+    Raises:
+        FeatureNotSupported: a mode is an isolation level other than READ COMMITTED (0A000).
+    """
+    for name, value in _settings(modes):
+        session.change_setting(TRANSACTION_SETTINGS[name], value, is_local=is_local)
+
+
+def _settings(modes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the settings of modes, with their values."""
     for mode in _unsupported(modes):
         raise FeatureNotSupported(f"{mode.upper()} is not supported")
-    for mode in modes:
-        name, value = _MODES[mode]
-        session.change_setting(name, value, is_local=True)
+    return [_MODES[mode] for mode in modes]
 
 
 def _unsupported(modes: Sequence[str]) -> list[str]:

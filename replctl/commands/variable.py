@@ -44,6 +44,11 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
     if statement.name == "transaction":
         _set_transaction(session, statement)
         return tag
+    if statement.name == "session characteristics":
+        transaction_statement.set_session_characteristics(
+            session, statement.values, is_local=statement.is_local
+        )
+        return tag
     if statement.name == "all":
         kept = {name: session.settings.get(name) for name in ROLE_SETTINGS}
         session.settings.clear()

@@ -60,6 +60,13 @@ class VariableBuilder:
     def set_transaction(self, scope: str | None, modes: tuple[ast.DefElem, ...]) -> ast.VariableSet:
         return ast.VariableSet("transaction", tuple(mode.name for mode in modes), is_local=True)
 
+    def set_session_characteristics(
+        self, scope: str | None, modes: tuple[ast.DefElem, ...]
+    ) -> ast.VariableSet:
+        return ast.VariableSet(
+            "session characteristics", tuple(mode.name for mode in modes), scope == "local"
+        )
+
     def reset_transaction_isolation(self) -> ast.VariableSet:
         return ast.VariableSet("transaction_isolation", reset=True)
 

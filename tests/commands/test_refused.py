@@ -32,6 +32,10 @@ from replctl.session import Session
         ("create database d lc_collate 'de_DE'", 'option "lc_collate" of CREATE DATABASE'),
         ("alter function abs (int) owner to postgres", "changing built-in functions is not"),
         ("alter function abs (int) strict", "changing built-in functions is not supported"),
+        (
+            "alter role postgres set session characteristics as transaction read only",
+            "SET SESSION CHARACTERISTICS of roles is not supported",
+        ),
         ("alter operator + (int, int) owner to postgres", "changing built-in operators is not"),
     ],
 )
