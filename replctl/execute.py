@@ -45,6 +45,7 @@ _READING = (
     ast.TransactionStmt,
     ast.AlterSystem,
     ast.Checkpoint,
+    ast.Discard,
 )
 
 
@@ -523,6 +524,10 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import vacuum
 
             return vacuum.checkpoint(session)
+        case ast.Discard():
+            from replctl.commands import discard
+
+            return discard.discard(session, statement)
         case ast.Vacuum():
             from replctl.commands import vacuum
 

@@ -135,6 +135,11 @@ class SequenceValues:
     _last: int = field(default=0, init=False)  # the sequence of lastval()
     _portions: dict[int, _Portion] | None = field(default=None, init=False)  # None: no query
 
+    def forget(self) -> None:
+        """Forget the values of currval() and lastval() (ResetSequenceCaches)."""
+        self._current.clear()
+        self._last = 0
+
     @contextmanager
     def in_portions(self) -> Iterator[None]:
         """Let `take` fetch single values of a query in portions.  Each portion is up to twice as

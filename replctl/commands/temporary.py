@@ -52,7 +52,7 @@ def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
         assert oid is not None
         session.temporary_schema = name
         if not session.at_end:
-            session.at_end.append(lambda: _drop_own(session))
+            session.at_end.append(lambda: drop_temporary_relations(session))
     return Schema(oid, name)
 
 
@@ -72,7 +72,9 @@ def _drop_abandoned(ddl: Ddl) -> None:
             _drop_schema(ddl, oid)
 
 
-def _drop_own(session: Session) -> None:
+def drop_temporary_relations(session: Session) -> None:
+    """Drop the temporary relations of a session (ResetTempTableNamespace)."""
+
     def drop(ddl: Ddl) -> None:
         for oid, owner in temporary_schemas(ddl.catalog).items():
             if owner == session.key:

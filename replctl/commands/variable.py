@@ -50,9 +50,7 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
         )
         return tag
     if statement.name == "all":
-        kept = {name: session.settings.get(name) for name in ROLE_SETTINGS}
-        session.settings.clear()
-        session.settings.update({name: value for name, value in kept.items() if value})
+        reset_all(session)
         return tag
     if statement.is_local and not _is_in_block(session):
         _warn_of_no_block(session, "SET LOCAL")
@@ -61,6 +59,12 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
         value = joined(find_setting(statement.name), statement.values)
     session.change_setting(statement.name, value, is_local=statement.is_local)
     return tag
+
+
+def reset_all(session: Session) -> None:
+    """Reset all settings, except the roles and the modes of the open transaction."""
+    for name in session.settings.keys() - {*ROLE_SETTINGS, *TRANSACTION_SETTINGS}:
+        session.put_setting(name, None)
 
 
 def joined(setting: Setting, values: tuple[str, ...]) -> str:

@@ -51,6 +51,10 @@ class UtilityBuilder:
     def checkpoint_stmt(self) -> ast.Checkpoint:
         return ast.Checkpoint()
 
+    def discard_stmt(self, discard: Token, what: Token) -> ast.Discard:
+        word = str(what).upper()
+        return ast.Discard("TEMP" if word == "TEMPORARY" else word)
+
     def vacuum_words(self, *parts: Token | tuple[ast.VacuumRelation, ...] | None) -> ast.Vacuum:
         *words, relations = parts
         options = [

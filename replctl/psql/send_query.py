@@ -27,7 +27,7 @@ _SAVEPOINT = "pg_psql_temporary_savepoint"
 
 #: First words of the tags of statements that change nothing, after which AUTOSYNC does not run.
 _READ_ONLY_TAGS = frozenset(
-    ("SELECT", "SHOW", "SET", "RESET", "BEGIN", "START", "ROLLBACK", "SAVEPOINT", "RELEASE")
+    "SELECT SHOW SET RESET DISCARD BEGIN START ROLLBACK SAVEPOINT RELEASE".split()
 )
 
 

@@ -65,6 +65,7 @@ UtilityStatement: TypeAlias = (
     | VariableSet
     | AlterSystem
     | Checkpoint
+    | Discard
     | Vacuum
 )
 Statement: TypeAlias = (

@@ -416,6 +416,13 @@ class Checkpoint(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Discard(Node):
+    """DISCARD of `what`: ALL, PLANS, SEQUENCES or TEMP."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VacuumRelation(Node):
     relation: RangeVar
     columns: tuple[str, ...] = ()
