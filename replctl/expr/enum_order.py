@@ -9,7 +9,7 @@ ORDER BY m       becomes  ORDER BY array_position(...)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ from replctl.types import builtin, text
 
 _TEXTEQ = 98  # the operator text = text
 _SUPPORT_FUNCTIONS = (3528, 3529, 3530, 3531)  # enum_first, enum_last, enum_range (two and one)
+_BOUNDS = 2  # arguments of enum_range(first, last)
 #: The operators of comparisons of enums, by their names in pg_proc.
 _COMPARISONS = {
     "enum_eq": "=", "enum_ne": "<>", "enum_lt": "<", "enum_le": "<=", "enum_gt": ">",
@@ -170,20 +171,35 @@ def _at(environment: Environment, enum: str, place: nodes.Expr) -> nodes.Expr:
     return nodes.RelabelType(label_at(environment, enum, place), enum)
 
 
+def _between(labels: tuple[str, ...], bounds: Sequence[nodes.Expr]) -> tuple[str, ...]:
+    """Return the labels from the first bound to the last; NULL stands for an open end."""
+    values = [bound.value for bound in bounds if isinstance(bound, nodes.Const)]
+    if len(values) != _BOUNDS:
+        raise FeatureNotSupported("enum_range() of values that are not constants is not supported")
+    first, last = values
+    start = 0 if first is None else labels.index(first)
+    end = len(labels) if last is None else labels.index(last) + 1
+    return labels[start:end]
+
+
 def _support_function(
     environment: Environment, call: nodes.FuncExpr, args: tuple[nodes.Expr, ...]
 ) -> nodes.Expr:
-    """Return enum_first(), enum_last() or enum_range() as a constant; it depends only on the
-    type.
+    """Return enum_first(), enum_last() or enum_range() as a constant.
+
+    Raises:
+        FeatureNotSupported: an end of enum_range() is not a constant.
     """
     enum = next((arg.type for arg in args if is_enum(environment, arg.type)), None)
-    if enum is None or len(args) != 1:
-        raise FeatureNotSupported(f"{call.name}() with two arguments is not supported")
+    if enum is None:
+        raise FeatureNotSupported(f"{call.name}() of this type is not supported")
     labels = environment.enum_labels(environment.type(enum))
     used = {"enum_first": labels[:1], "enum_last": labels[-1:]}.get(call.name, labels)
+    if len(args) == _BOUNDS:
+        used = _between(labels, args)
     environment.check_enum_labels(environment.type(enum), used)
     if call.name == "enum_range":
-        return nodes.Const("_text", text.render("_text", list(labels)), collation="default")
+        return nodes.Const("_text", text.render("_text", list(used)), collation="default")
     if not labels:
         raise ObjectNotInPrerequisiteState(
             f"enum {environment.format_type(enum)} contains no values"
