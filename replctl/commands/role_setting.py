@@ -114,7 +114,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
         setting = find_written_setting(change.name)
         _check_changeable(ddl, setting)
         if change.values:
-            value = joined(setting, change.values)
+            value = joined(setting, change)
             read_stored_value(setting, value, ddl.session.on_notice)
             settings[setting.official_name] = value
         else:

@@ -25,6 +25,8 @@ from replctl.types.guc import (
     settings,
 )
 from replctl.types.quote import quote_identifier
+from replctl.types.text import parse, render
+from replctl.types.type_modifier import typmod_in
 
 #: Settings that a configuration file cannot contain (GUC_DISALLOW_IN_AUTO_FILE).
 _NOT_IN_FILE = (
@@ -56,7 +58,7 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
         _warn_of_no_block(session, "SET LOCAL")
     value = next(iter(statement.values), None)
     if statement.values and statement.name.lower() not in ROLE_SETTINGS:
-        value = joined(find_setting(statement.name), statement.values)
+        value = joined(find_setting(statement.name), statement)
     session.change_setting(statement.name, value, is_local=statement.is_local)
     return tag
 
@@ -67,12 +69,18 @@ def reset_all(session: Session) -> None:
         session.put_setting(name, None)
 
 
-def joined(setting: Setting, values: tuple[str, ...]) -> str:
-    """Join the values of a setting to one text.  Quote names if necessary.
+def joined(setting: Setting, change: ast.VariableSet) -> str:
+    """Join the values of a setting to one text (flatten_set_variable_args).  Quote names if
+    necessary.
 
     Raises:
         InvalidParameterValue: there are several values, but the setting is not a list.
+        DataError: the value is not an interval, but should be one.
     """
+    values = change.values
+    if change.interval is not None:
+        interval = parse("interval", values[0], typmod_in("interval", change.interval))
+        return f"INTERVAL '{render('interval', interval)}'"
     if len(values) > 1 and not setting.is_list:
         raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
     return (
@@ -125,7 +133,7 @@ def alter_system(session: Session, statement: ast.AlterSystem) -> str:
             setting = _configurable(change.name)
             values.pop(setting.key, None)
             if change.values:
-                values[setting.key] = _configured(session, setting, change.values)
+                values[setting.key] = _configured(session, setting, change)
         write_auto_conf(path, values)
     return "ALTER SYSTEM"
 
@@ -137,8 +145,8 @@ def _configurable(name: str) -> Setting:
     return setting
 
 
-def _configured(session: Session, setting: Setting, values: tuple[str, ...]) -> str:
-    given = joined(setting, values)
+def _configured(session: Session, setting: Setting, change: ast.VariableSet) -> str:
+    given = joined(setting, change)
     value = read_stored_value(setting, given, session.on_notice)
     check_has_one_line(given)
     return value

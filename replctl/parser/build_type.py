@@ -18,9 +18,9 @@ from replctl.parser.build_parts import (
 )
 
 #: Bits of an interval's fields in its type modifier (INTERVAL_MASK in timestamp.h).
-_INTERVAL_BITS = {"year": 2, "month": 1, "day": 3, "hour": 10, "minute": 11, "second": 12}
+INTERVAL_BITS = {"year": 2, "month": 1, "day": 3, "hour": 10, "minute": 11, "second": 12}
 _INTERVAL_ORDER = ("year", "month", "day", "hour", "minute", "second")
-_INTERVAL_FULL_RANGE = 0x7FFF
+INTERVAL_FULL_RANGE = 0x7FFF
 
 
 class TypeBuilder:
@@ -150,15 +150,16 @@ class TypeBuilder:
         flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
         names = [str(word) for word in flat if word.type not in ("TO", "LPAR", "RPAR", "ICONST")]
         first, last = _INTERVAL_ORDER.index(names[0]), _INTERVAL_ORDER.index(names[-1])
-        mask = sum(1 << _INTERVAL_BITS[field] for field in _INTERVAL_ORDER[first : last + 1])
+        mask = sum(1 << INTERVAL_BITS[field] for field in _INTERVAL_ORDER[first : last + 1])
         precision = [word for word in flat if word.type == "ICONST"]
-        return (ast.Constant("integer", str(mask)), *map(integer_constant, precision))
+        mask_constant = ast.Constant("integer", str(mask), pos=start_of(flat[0]))
+        return (mask_constant, *map(integer_constant, precision))
 
     def interval_type(self, word: Token, fields: tuple[ast.RawExpr, ...] | None) -> ast.TypeName:
         return self._type(word, "interval", fields or ())
 
     def interval_type_precision(self, word: Token, precision: Token) -> ast.TypeName:
-        full_range = ast.Constant("integer", str(_INTERVAL_FULL_RANGE))
+        full_range = ast.Constant("integer", str(INTERVAL_FULL_RANGE))
         return self._type(word, "interval", (full_range, integer_constant(precision)))
 
     # -- names

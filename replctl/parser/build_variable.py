@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lark import Token
 
+from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
 from replctl.parser.build_parts import check_no_keyword
+from replctl.parser.build_type import INTERVAL_BITS, INTERVAL_FULL_RANGE
+
+#: The fields that an interval as a time zone may have.
+_ZONE_FIELDS = 1 << INTERVAL_BITS["hour"] | 1 << INTERVAL_BITS["minute"]
 
 
 class VariableBuilder:
@@ -44,6 +51,27 @@ class VariableBuilder:
         if isinstance(value, Token) and value.type == "IDENT":
             check_no_keyword(value)
         return self._variable_set_token(scope, "timezone", value)
+
+    def set_time_zone_interval(
+        self,
+        scope: str | None,
+        word: Token,
+        literal: Token,
+        fields: tuple[ast.Constant, ...] | None,
+    ) -> ast.VariableSet:
+        modifiers = tuple(str(field.value) for field in fields or ())
+        if fields and int(modifiers[0]) & ~_ZONE_FIELDS:
+            raise SqlSyntaxError(
+                "time zone interval must be HOUR or HOUR TO MINUTE", position=fields[0].pos
+            )
+        found = self.variable_set(scope, "timezone", (str(literal),))
+        return replace(found, interval=modifiers)
+
+    def set_time_zone_precision(
+        self, scope: str | None, word: Token, precision: Token, literal: Token
+    ) -> ast.VariableSet:
+        found = self.variable_set(scope, "timezone", (str(literal),))
+        return replace(found, interval=(str(INTERVAL_FULL_RANGE), str(precision)))
 
     def set_schema(self, scope: str | None, schema: Token) -> ast.VariableSet:
         return self.variable_set(scope, "search_path", (str(schema),))

@@ -13,7 +13,6 @@ _MESSAGES = {
     "no_operator_class_parameters": "parameters of operator classes are not supported",
     "no_sql_standard_function_bodies": "function bodies without quotes are not supported",
     "no_support_functions": "support functions are not supported",
-    "no_time_zone_intervals": "intervals as time zones are not supported",
     "no_transforms": "transforms are not supported",
     "no_typed_tables": "typed tables are not supported",
     "no_window_frame_expressions": "expressions as bounds of window frames are not supported",

@@ -375,12 +375,16 @@ class TransactionStmt(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableSet(Node):
-    """SET name TO values, () for DEFAULT; RESET if `reset`, with the name 'all' for RESET ALL."""
+    """SET name TO values, () for DEFAULT; RESET if `reset`, with the name 'all' for RESET ALL.
+
+    `interval` has the modifiers of the type if the value is an interval: SET TIME ZONE INTERVAL.
+    """
 
     name: str
     values: tuple[str, ...] = ()
     is_local: bool = False
     reset: bool = False
+    interval: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
