@@ -167,7 +167,23 @@ def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
 
 
 # ---------------------------------------------------------------------------------------------
-# DROP CONSTRAINT
+# VALIDATE, DROP CONSTRAINT
+
+
+def validate_constraint(relation: Relation, name: str) -> None:
+    """Check that a constraint can be validated (ATExecValidateConstraint).  That is all, because
+    replctl refuses NOT VALID: the constraints of tables are always valid.
+
+    Raises:
+        UndefinedObject: there is no such constraint.
+        WrongObjectType: the constraint is neither a foreign key nor a CHECK.
+    """
+    constraint = next((c for c in relation.constraints if c.name == name), None)
+    of_relation = f'constraint "{name}" of relation "{relation.name}"'
+    if constraint is None:
+        raise UndefinedObject(f"{of_relation} does not exist")
+    if constraint.kind not in (ConstraintKind.FOREIGN_KEY, ConstraintKind.CHECK):
+        raise WrongObjectType(f"{of_relation} is not a foreign key or check constraint")
 
 
 def drop_constraint(
