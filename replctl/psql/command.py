@@ -357,11 +357,16 @@ def _unset(context: CommandContext, slash: SlashScanner) -> CommandResult:
 def _timing(context: CommandContext, slash: SlashScanner) -> CommandResult:
     value = slash.argument()
     settings = context.settings
-    settings.shows_timing = (
-        not settings.shows_timing if value is None else parse_bool(value, "\\timing")
-    )
+    status = CommandStatus.DONE
+    try:
+        settings.shows_timing = (
+            not settings.shows_timing if value is None else parse_bool(value, "\\timing")
+        )
+    except PsqlError as error:  # as in psql, print the unchanged state
+        settings.messages.error(str(error))
+        status = CommandStatus.ERROR
     settings.say(f"Timing is {'on' if settings.shows_timing else 'off'}.")
-    return CommandStatus.DONE
+    return status
 
 
 def _sync(context: CommandContext, slash: SlashScanner) -> CommandResult:
