@@ -151,7 +151,11 @@ Usage:
   USER
     the currently connected database user
   VERBOSITY
-    controls verbosity of error reports [default, verbose, terse, sqlstate]"""
+    controls verbosity of error reports [default, verbose, terse, sqlstate]
+  VERSION
+  VERSION_NAME
+  VERSION_NUM
+    version of replctl, and of psql as which it behaves, as a name and as a number"""
 
 
 def slash_commands(settings: PsqlSettings | None) -> str:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from replctl import __version__
 from replctl.conninfo import client_settings
 from replctl.errors import ConnectionFailure, Notice, PostgresError, UndefinedFile
 from replctl.psql.connect import Target, connection_failure, target_of
@@ -57,8 +58,18 @@ def run(argv: list[str]) -> int:
     return code
 
 
+#: The variables with the version of psql as which replctl behaves.
+_VERSION = {
+    "VERSION": f"replctl {__version__} (as psql of PostgreSQL 17)",
+    "VERSION_NAME": "17.0",
+    "VERSION_NUM": "170000",
+}
+
+
 def _run(argv: list[str]) -> int:
     variables = Variables()
+    for name, value in _VERSION.items():
+        variables.set(name, value)
     messages = Messages(variables)
     try:
         subcommand = find_subcommand(argv)
@@ -72,8 +83,6 @@ def _run(argv: list[str]) -> int:
     if options.help_topic is not None:
         return _print_help(options.help_topic)
     if options.shows_version:
-        from replctl import __version__
-
         print(f"replctl (psql of PostgreSQL 17) {__version__}")
         return ExitCode.SUCCESS
     try:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from fix_psql import Psql
 
+from replctl import __version__
+
 
 def test_commands_and_files_run_in_their_order(psql: Psql, tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
@@ -179,6 +181,13 @@ def test_statements_of_one_string_are_one_transaction(psql: Psql) -> None:
     assert psql("-X", "-c", "CREATE SCHEMA s; COMMIT; CREATE SCHEMA s").exit_code == 1
     outcome = psql("-X", "-c", "CREATE SCHEMA s; SELECT 1")
     assert outcome.stderr == 'ERROR:  schema "s" already exists\n'
+
+
+def test_version_variables(psql: Psql) -> None:
+    script = "\\if :{?VERSION_NUM}\n\\echo :VERSION_NUM :VERSION_NAME :VERSION\n\\endif\n"
+    version = f"replctl {__version__} (as psql of PostgreSQL 17)"
+    assert psql("-X", script=script).stdout == f"170000 17.0 {version}\n"
+    assert psql("-X", "-v", "VERSION_NUM=5", "-c", "\\echo :VERSION_NUM").stdout == "5\n"
 
 
 def test_a_prompt_shows_the_block(psql: Psql) -> None:
