@@ -2,7 +2,7 @@
 
 Actions are drawn evenly from owner_actions, and use delta-rs if it can write the table.  Plain
 Spark compares the tables at the end.  Only some actions may stop a subscription, and then its HINT
-makes the tables equal.  REPLCTL_TEST_HISTORIES is the number of histories (default: 8 short ones).
+makes the tables equal.  REPLCTL_TEST_HISTORIES is the number of histories (default: 5 short ones).
 REPLCTL_TEST_SEED changes them.  Each has a table and a subscription of its own, and one sync
 serves a batch.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-_HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "8"))
+_HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "5"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _BATCH = 20
 #: Number of actions of a history, and of syncs.
