@@ -4,6 +4,9 @@ before and after.
 Rows that are stored identically on both sides are no changes; each cancels out one row of the other
 side.  If both sides have row ids, two rows with the same row id are the old and the new version of
 a row.
+
+If another program has dropped and restored a column, the old side lacks the column's values, but
+subscribers still have them.  So no rows cancel out: the version sends all rows that it names.
 """
 
 from __future__ import annotations
@@ -52,7 +55,13 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
         kind = quote("insert" if before is None else "delete")
         rows = after or before or Query(scan(replace(source, location=None)))
         return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
-    return f"{head} FROM ({_differences(source, before, after)})"
+    by_side = restores_columns(source, version)
+    return f"{head} FROM ({_differences(source, before, after, by_side=by_side)})"
+
+
+def restores_columns(source: TableSource, version: FeedVersion) -> bool:
+    """Return whether a compared version has a column again that was dropped before it."""
+    return any(column.returns(version.before, version.version) for column in source.columns)
 
 
 def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | None, str]:
@@ -66,6 +75,8 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
     if before is None or after is None:
         return None, compared_sql(source, version, "0L")
     columns, row = source.columns, row_value(source)
+    is_restored = restores_columns(source, version)
+    changed = "" if is_restored else f" AND NOT ({_is_alike(columns)})"
     shared_row = raise_error_sql(
         "XX001",
         f'Delta table "{source.location}" has several rows with one row ID in version'
@@ -85,7 +96,7 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
     )
     moved = query(
         f"SELECT {version.version}L AS version, row_id AS place, 'U' AS kind, o, n FROM rows"
-        f" WHERE o IS NOT NULL AND n IS NOT NULL AND NOT ({_is_alike(columns)})",
+        f" WHERE o IS NOT NULL AND n IS NOT NULL{changed}",
         rows=rows,
     )
     others = query(
@@ -95,6 +106,7 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
             source,
             "SELECT o.* FROM rows WHERE n IS NULL",
             "SELECT n.* FROM rows WHERE o IS NULL",
+            by_side=is_restored,
         ),
     )
     shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in columns)]
@@ -102,10 +114,17 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
     return f"SELECT * FROM ({moved})", images
 
 
-def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
-    """Return a query for the rows that only one side has: kind (insert or delete) and c<attnum>."""
+def _differences(
+    source: TableSource, before: Query | str, after: Query | str, *, by_side: bool
+) -> Query:
+    """Return a query for the rows that only one side has: kind (insert or delete) and c<attnum>.
+
+    Args:
+        by_side: return all rows of both sides.
+    """
     types = {f"c{column.attnum}": column.type for column in source.columns}
-    groups = ", ".join(stored_form(type_, name) for name, type_ in types.items())
+    forms = [stored_form(type_, name) for name, type_ in types.items()]
+    groups = ", ".join([*forms, *(["side"] if by_side else [])])
     kept = [(grouped_value(type_, name), name) for name, type_ in types.items()]
     names = ", ".join(types) or _NO_VALUES
     copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from replctl.spark.compared_version import AFTER, BEFORE, sides
+from replctl.spark.compared_version import AFTER, BEFORE, restores_columns, sides
 from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
 from replctl.spark.spark_query import Query, query, selected, union
 from replctl.spark.staged import StagedColumn
@@ -43,7 +43,9 @@ def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterato
     with ExitStack() as stack:
         versions = []
         for version in change_source.versions:
-            compared = both_sides(change_source, version) if version.is_compared else None
+            # If columns return, all rows differ
+            is_worth = version.is_compared and not restores_columns(change_source.source, version)
+            compared = both_sides(change_source, version) if is_worth else None
             if compared is not None:
                 images = _images(engine, change_source, version, compared, stack)
                 version = replace(version, images=images)

@@ -80,6 +80,11 @@ class TableColumn:
         zone = None if version in self.unzoned else self.zone
         return replace(self, storage_name=there, zone=zone)
 
+    def returns(self, before: int, after: int) -> bool:
+        """Return whether a version lacks the column, but an earlier and a later one have it."""
+        is_missing = self.since_version <= before and self.at(before).storage_name is None
+        return is_missing and self.at(after).storage_name is not None
+
     def as_text(self) -> TableColumn:
         """Return the same column with its values as text."""
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,15 +23,22 @@ _COLUMNS = (TableColumn(1, "int4", -1, "id"), TableColumn(2, "float8", -1, "f"))
 Row = tuple[int, str, str]
 
 
-def _pairs(engine: Engine, before: list[Row], after: list[Row], key: tuple[int, ...]) -> list[str]:
+def _pairs(
+    engine: Engine,
+    before: list[Row],
+    after: list[Row],
+    key: tuple[int, ...],
+    columns: Sequence[TableColumn] = _COLUMNS,
+    *,
+    has_row_ids: bool = True,
+) -> list[str]:
     rows = [(-1, *row) for row in before] + [(1, *row) for row in after]
     values = ", ".join(f"({s}, {r}L, {i}, double('{f}'))" for s, r, i, f in rows)
     frame = engine.sql(f"SELECT * FROM VALUES {values} AS images(side, row_id, c1, c2)")
     with named_view(engine, frame) as view:
-        version = FeedVersion(7, 1, is_compared=True, has_row_ids=True, images=view)
-        source = ChangeSource(
-            "public.t", TableSource("/t", _COLUMNS), (version,), key, ("id",) * len(key), (1, 2), {}
-        )
+        version = FeedVersion(7, 1, is_compared=True, has_row_ids=has_row_ids, images=view)
+        table = TableSource("/t", tuple(columns))
+        source = ChangeSource("public.t", table, (version,), key, ("id",) * len(key), (1, 2), {})
         shown = "concat_ws(' ', kind, o.c1, o.c2, '->', n.c1, n.c2)"
         return sorted(text for (text,) in engine.rows(f"SELECT {shown} FROM ({pairs_sql(source)})"))
 
@@ -73,3 +82,16 @@ def test_rows_that_nothing_pairs_are_paired_by_key(engine: Engine) -> None:
 def test_a_row_id_that_rows_share_is_an_error(engine: Engine) -> None:
     with pytest.raises(DataCorrupted, match="several rows with one row ID in version 7"):
         _pairs(engine, [(1, "1", "0"), (1, "2", "0")], [(2, "1", "0")], (1,))
+
+
+@pytest.mark.parametrize("has_row_ids", [True, False])
+def test_rows_do_not_cancel_out_if_a_column_returns(engine: Engine, has_row_ids: bool) -> None:
+    """Version 6 lacked column f.  Subscribers still have its values."""
+    number, value = _COLUMNS
+    returned = replace(value, names=((5, "f"), (6, None), (7, "f")))
+    rows = [(1, "1", "0"), (2, "2", "0")]
+    pairs = [
+        _pairs(engine, rows, rows, (1,), (number, column), has_row_ids=has_row_ids)
+        for column in (returned, replace(returned, since_version=7), replace(value, names=()))
+    ]
+    assert pairs == [["U 1 0.0 -> 1 0.0", "U 2 0.0 -> 2 0.0"], [], []]

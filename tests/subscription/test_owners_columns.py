@@ -178,11 +178,12 @@ CASES = [
         "dropped_and_restored",
         _MAPPED,
         (
-            "UPDATE {t} SET n = 5 WHERE id = 1",
+            "UPDATE {t} SET n = if(id = 1, 5, NULL) WHERE id <> 2",
+            "UPDATE {t} SET n = 6 WHERE id = 3",
             "ALTER TABLE {t} DROP COLUMN n",
             "UPDATE {t} SET v = 'lost' WHERE id = 2",
             "RESTORE TABLE {t} TO VERSION AS OF 2",
-            "UPDATE {t} SET n = n + 20 WHERE id = 3",
+            "UPDATE {t} SET n = n + 20 WHERE id = 1",
         ),
     ),
     Case(
