@@ -84,21 +84,25 @@ def column_changes(
     version: int,
     *,
     is_adopted: bool = True,
+    replaces_rows: bool = True,
 ) -> ColumnChanges:
     """Return the differences between the columns of a version and the known columns.
 
     If a known column is missing and a new column has its name, the table was replaced, and both are
     the same column.  But if the known column was dropped in an earlier version, the new column is a
-    different one.
+    different one.  Without column mapping, it is the same one if the version replaces all rows, as
+    RESTORE does: then all its values come from this version.
 
     Args:
         is_adopted: the table is adopted.  Columns of replctl's own tables keep their spelling:
             names that differ only in case are the same for Delta.
+        replaces_rows: the version replaces all rows of the table.
     """
     matched: dict[int, _Field] = {}
     rest: list[_Field] = []
     for field in found:
-        column = _same_column(field, [c for c in known if c.number not in matched])
+        unmatched = [c for c in known if c.number not in matched]
+        column = _same_column(field, unmatched, replaces_rows=replaces_rows)
         if column is None:
             rest.append(field)
         else:
@@ -111,21 +115,24 @@ def column_changes(
             new.append(field)
         else:
             matched[column.number] = field
-    changed = []
-    for column in known:
-        there = matched.get(column.number)
-        now = _now(column, there, version, keeps_spelling=not is_adopted)
-        if now != column:
-            changed.append(now)
-    return ColumnChanges(tuple(changed), matched, tuple(new))
+    pairs = [
+        (c, _now(c, matched.get(c.number), version, keeps_spelling=not is_adopted)) for c in known
+    ]
+    changed = tuple(now for column, now in pairs if now != column)
+    return ColumnChanges(changed, matched, tuple(new))
 
 
-def _same_column(field: _Field, columns: Sequence[StorageColumn]) -> StorageColumn | None:
+def _same_column(
+    field: _Field, columns: Sequence[StorageColumn], *, replaces_rows: bool
+) -> StorageColumn | None:
+    live = [column for column in columns if not column.is_dropped]
+    dropped = [column for column in reversed(columns) if column.is_dropped]  # the newest first
     physical = physical_name(field)
     if physical is not None:
-        return next((column for column in columns if column.identity == physical), None)
-    live = [column for column in columns if not column.is_dropped]
-    return _by_name(field["name"], live) or _by_name(field["name"], columns)
+        return next((column for column in live + dropped if column.identity == physical), None)
+    # The relation still has a column that was not followed, so its subscriptions have stopped
+    back = [column for column in dropped if replaces_rows or not column.is_followed]
+    return _by_name(field["name"], live + back)
 
 
 def _by_name(name: str, columns: Sequence[StorageColumn]) -> StorageColumn | None:
@@ -159,6 +166,7 @@ def follow_columns(
     version: int,
     *,
     notes_dropped: bool = True,
+    replaces_rows: bool = True,
 ) -> None:
     """Record the changes that another writer's commit makes to the columns of a table.  They are
     valid from this commit on.
@@ -173,13 +181,16 @@ def follow_columns(
     Args:
         found: the columns of the table at this version (delta_log.columns_of).
         notes_dropped: missing columns were dropped.  If false, replctl creates them again.
+        replaces_rows: see `column_changes`.
     """
     _rename_columns(catalog, relid, _renamed_back(catalog, relid, found), version)
     relation = get_relation(catalog, relid)
     storage = None if relation is None else relation.storage
     is_adopted = storage is not None and storage.is_adopted
     known = _followed_columns(catalog, relid, relation)
-    changes = column_changes(known, found, version, is_adopted=is_adopted)
+    changes = column_changes(
+        known, found, version, is_adopted=is_adopted, replaces_rows=replaces_rows
+    )
     lost = _lost_columns(catalog, relation, changes) if notes_dropped else {}
     for stored in changes.renamed:
         if notes_dropped or not stored.is_dropped:
@@ -392,8 +403,8 @@ def _restored_columns(
 ) -> dict[int, Column]:
     """Return the columns to restore in the relation, by attnum.
 
-    Other programs dropped these columns earlier (`_lost_columns`).  Now they have restored them, or
-    added columns with the same names.  Columns that ALTER TABLE dropped are not restored.
+    Other programs dropped these columns earlier (`_lost_columns`), and now they have restored them.
+    Columns that ALTER TABLE dropped are not restored.
 
     Args:
         lost: the columns that this version drops.

@@ -60,6 +60,7 @@ from replctl.lake.feed_choice import with_feeds
 from replctl.lake.foreign_files import has_foreign_files, leads_out, trust_hint
 from replctl.lake.owners_comment import follow_comments
 from replctl.lake.partition_zone import check_partition_zones
+from replctl.lake.replacement import replaces_table
 from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement
 from replctl.lake.unknown_mark import check_mark
@@ -468,7 +469,10 @@ def enter_versions(
             )
             if xid is None:
                 found = columns_of(commit.metadata, storage.location, commit.version)
-                follow_columns(catalog, relation.oid, found, commit.version)
+                is_replaced = replaces_table(storage.location, commit)
+                follow_columns(
+                    catalog, relation.oid, found, commit.version, replaces_rows=is_replaced
+                )
                 follow_comments(catalog, relation.oid, commit.version)
         if xid is None and own_xid is not None and is_within:
             _enter(catalog, own_xid, relation, commit)

@@ -36,17 +36,23 @@ _NO_BOUND = ("", "[]", "true", "false")
 
 def replacement(location: str, commit: DeltaCommit) -> str | None:
     """Return a description of a commit that replaces all rows of a table, as the predicate of a
-    sentence; None for other commits.
+    sentence; None for other commits (`replaces_table`).
+    """
+    if not commit.changes_data or not replaces_table(location, commit):
+        return None
+    if replaces_rows(commit.operation, commit.parameters) is None:
+        return "replaced all files of the table"
+    return _words(commit.operation.upper())
+
+
+def replaces_table(location: str, commit: DeltaCommit) -> bool:
+    """Return whether a commit replaces all rows of a table.
 
     If the operation is unknown, the files decide: a commit replaces all rows if it removes all
     files of the table and adds new ones.
     """
-    if not commit.changes_data:
-        return None
     found = replaces_rows(commit.operation, commit.parameters)
-    if found is None and _replaces_files(location, commit.version):
-        return "replaced all files of the table"
-    return _words(commit.operation.upper()) if found else None
+    return _replaces_files(location, commit.version) if found is None else found
 
 
 def replaces_rows(operation: str, parameters: Mapping[str, Any]) -> bool | None:

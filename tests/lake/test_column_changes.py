@@ -93,6 +93,13 @@ def _known(
             id="put back without column mapping",
         ),
         pytest.param(
+            [_known(1, "v", is_dropped=True), _known(2, "v")],
+            [_field("v", "v")],
+            {},
+            [],
+            id="mapping switched on after another one was added",
+        ),
+        pytest.param(
             [_known(1, "v", "col-1")],
             [_field("v", "col-2")],
             {1: ("v", "col-2", False)},
@@ -319,3 +326,48 @@ def test_an_adopted_column_has_the_spelling_of_its_table(session: Session, tmp_p
     owner.commit([field("id", "c1", "integer"), field("w", "c2")])
     enter_foreign_versions(session)
     assert [column.name for column in relation_of(session).columns] == ["id", "w"]
+
+
+@pytest.mark.parametrize(
+    ("is_mapped", "replaces", "attnums"),
+    [(False, False, {"id": 1, "v": 3}), (False, True, {"id": 1, "v": 2}), (True, True, None)],
+    ids=["ADD COLUMN", "RESTORE", "with column mapping"],
+)
+def test_a_dropped_column_comes_back_if_all_rows_are_replaced(
+    session: Session,
+    tmp_path: Path,
+    is_mapped: bool,
+    replaces: bool,
+    attnums: dict[str, int] | None,
+) -> None:
+    """Otherwise the new column has no values, but a subscriber has those of the dropped column."""
+    names = ("c1", "c2", "c3") if is_mapped else (None, None, None)
+    number = field("id", names[0], "integer")
+    owner = OwnersLog(tmp_path / "t", is_mapped=is_mapped)
+    owner.commit([number, field("v", names[1])], added=[{}])
+    Database(session).run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 't'}'")
+    owner.commit([number], added=[{}], removed=["0-0.parquet"])
+    enter_foreign_versions(session)
+    assert [column.name for column in relation_of(session).columns] == ["id"]
+    removed = ["1-0.parquet"] if replaces else []
+    owner.commit([number, field("v", names[2])], added=[{}] * len(removed), removed=removed)
+    enter_foreign_versions(session)
+    found = {column.name: column.attnum for column in relation_of(session).columns}
+    assert found == (attnums or {"id": 1, "v": 3})
+    assert _stored(relation_of(session), 2) == {"id": "id", "v": "v"}
+
+
+def test_a_column_in_use_comes_back_when_a_column_with_its_name_is_added(
+    session: Session, tmp_path: Path
+) -> None:
+    """Subscriptions that need it have stopped at the version without it."""
+    owner = OwnersLog(tmp_path / "t", is_mapped=False)
+    both = [field("id", type_="integer"), field("v")]
+    owner.commit(both)
+    database = Database(session)
+    database.run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 't'}'")
+    database.run("CREATE VIEW w AS SELECT v FROM t")
+    owner.commit(both[:1])
+    owner.commit(both)
+    enter_foreign_versions(session)
+    assert _stored(relation_of(session)) == {"id": "id", "v": "v"}
