@@ -9,7 +9,7 @@ name.  The same applies if a version replaces the whole schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -206,12 +206,14 @@ def follow_columns(
             added.append(readable)
     altered = {}
     if relation is not None:
-        altered = _restored_columns(catalog, relation, changes, lost)
+        altered = _restored_columns(catalog, relation, changes)
+        names = {attnum: column.name for attnum, column in altered.items()}
+        names |= _renamed_columns(catalog, relation, changes.known)
         retyped = _altered_columns(catalog, relation, changes.known, version)
         note_lost_fields(catalog, relation, retyped.values(), version)
         altered |= retyped
-        for attnum, name in _renamed_columns(catalog, relation, changes.known).items():
-            altered[attnum] = replace(altered.get(attnum, relation.column_at(attnum)), name=name)
+        for attnum, name in _free_names(catalog, relation, names, lost.values()).items():
+            altered[attnum] = replace(altered.get(attnum) or relation.column_at(attnum), name=name)
     if not added and not altered and not lost:
         return
     attribute = schema.pg_attribute
@@ -399,15 +401,13 @@ def _lost_columns(
 
 
 def _restored_columns(
-    catalog: Catalog, relation: Relation, changes: ColumnChanges, lost: Mapping[int, Column]
+    catalog: Catalog, relation: Relation, changes: ColumnChanges
 ) -> dict[int, Column]:
-    """Return the columns to restore in the relation, by attnum.
+    """Return the columns to restore in the relation, with their names in the Delta table, by
+    attnum.
 
     Other programs dropped these columns earlier (`_lost_columns`), and now they have restored them.
     Columns that ALTER TABLE dropped are not restored.
-
-    Args:
-        lost: the columns that this version drops.
     """
     back = {
         stored.number: changes.known[stored.number]
@@ -417,22 +417,20 @@ def _restored_columns(
     restored: dict[int, Column] = {}
     attribute = schema.pg_attribute
     rows = catalog.select(attribute, attribute.c.attrelid == relation.oid) if back else ()
-    taken = {str(row.attname) for row in rows} - {column.name for column in lost.values()}
     for row in rows:
         attnum, number = int(row.attnum), int(row.attfilenode or row.attnum)
         readable = readable_column(back[number]) if number in back else None
         if row.attisdropped and readable is not None:
-            name = column_name(readable.name, taken)
-            taken.add(name)
-            restored[attnum] = replace(relation_column(readable, attnum, name), not_null=False)
+            column = relation_column(readable, attnum, readable.name)
+            restored[attnum] = replace(column, not_null=False)
     return restored
 
 
 def _renamed_columns(
     catalog: Catalog, relation: Relation, found: Mapping[int, _Field]
 ) -> dict[int, str]:
-    """Return the columns of an adopted table that other programs renamed: their new names by
-    attnum.
+    """Return the columns of an adopted table that other programs renamed: their new names in the
+    Delta table, by attnum.
 
     A column keeps its name in each of these cases:
 
@@ -455,12 +453,28 @@ def _renamed_columns(
         return {}
     if subscriptions_of_relation(catalog, relation.oid):
         return {}
-    taken = {column.name for column in relation.columns if column.attnum not in renamed}
-    names = {}
-    for attnum, name in renamed.items():
-        names[attnum] = column_name(name, taken)
-        taken.add(names[attnum])
-    return names
+    return renamed
+
+
+def _free_names(
+    catalog: Catalog, relation: Relation, names: Mapping[int, str], lost: Iterable[Column]
+) -> dict[int, str]:
+    """Return the names in the relation of columns that one version renames or restores, by attnum.
+    The columns may get the names of columns that the same version renames or drops.
+
+    Args:
+        names: the names of the columns in the Delta table.
+        lost: the columns that the version drops from the relation.
+    """
+    attribute = schema.pg_attribute
+    rows = catalog.select(attribute, attribute.c.attrelid == relation.oid) if names else ()
+    free = {column.attnum for column in lost} | names.keys()
+    taken = {str(row.attname) for row in rows if int(row.attnum) not in free}
+    found = {}
+    for attnum, name in names.items():
+        found[attnum] = column_name(name, taken)
+        taken.add(found[attnum])
+    return found
 
 
 def _may_lose_not_null(relation: Relation, column: Column) -> bool:

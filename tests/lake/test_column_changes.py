@@ -371,3 +371,30 @@ def test_a_column_in_use_comes_back_when_a_column_with_its_name_is_added(
     owner.commit(both)
     enter_foreign_versions(session)
     assert _stored(relation_of(session)) == {"id": "id", "v": "v"}
+
+
+_B = field("b", "c2")
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ([_B], [[field("a", "c2"), field("b", "c9")]]),
+        ([field("a", "c1"), _B], [[field("b", "c1")]]),
+        ([field("a", "c1"), _B], [[field("a", "c1")], [field("b", "c1")]]),
+        ([field("a", "c1"), _B], [[field("b", "c1"), field("a", "c2")]]),
+    ],
+    ids=["renamed, added", "dropped and renamed", "dropped, renamed", "exchanged"],
+)
+def test_restored_columns_have_their_former_names(
+    session: Session, tmp_path: Path, first: list[dict[str, Any]], later: list[list[dict[str, Any]]]
+) -> None:
+    """RESTORE renames, drops and restores columns in one version."""
+    owner = OwnersLog(tmp_path / "t")
+    owner.commit([field("id", "c0", "integer"), *first])
+    Database(session).run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 't'}'")
+    before = relation_of(session).columns
+    for fields in (*later, first):
+        owner.commit([field("id", "c0", "integer"), *fields])
+        enter_foreign_versions(session)
+    assert relation_of(session).columns == before
