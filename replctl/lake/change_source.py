@@ -27,9 +27,11 @@ def change_source(published: PublishedRelation, versions: Sequence[FeedVersion])
     key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
     names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
     by_name = {column.name: column.attnum for column in root.columns}
+    # Both ends of joined versions are read: the version before the first one, and the last one
+    ends = dict.fromkeys(n for v in versions for n in (v.before + 1, v.version))
     return ChangeSource(
         relation.qualified_name,
-        published_source(root, relation, versions[-1].version, [v.version for v in versions]),
+        published_source(root, relation, versions[-1].version, tuple(ends)),
         tuple(versions),
         tuple(by_name[name] for name in names if name in by_name),
         names,
