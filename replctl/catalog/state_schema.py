@@ -255,6 +255,7 @@ storage_column = Table(
     boolean("is_dropped"),  # the table no longer has it
     boolean("is_followed"),  # the relation's column is dropped and restored with it
     boolean("is_void"),  # the relation lacks it only because its type is void
+    text("former_identities", nullable=True),  # JSON (StorageColumn.former_identities)
     integer("owner", nullable=True),
     integer("atttypid", nullable=True),
     integer("atttypmod", nullable=True),

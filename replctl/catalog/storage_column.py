@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -41,6 +42,9 @@ class StorageColumn:
         is_dropped: the table no longer has the column.
         is_followed: the relation's column was dropped with this column, and is restored with it.
         is_void: the relation lacks the column only because its type is void.
+        former_identities: the former values of `identity`, oldest first, each with the first
+            version that has another one.  The identity changes if column mapping ends or the table
+            is replaced.
     """
 
     name: str
@@ -51,11 +55,17 @@ class StorageColumn:
     is_dropped: bool = False
     is_followed: bool = False
     is_void: bool = False
+    former_identities: tuple[tuple[str, int], ...] = ()
 
     @property
     def identity(self) -> str:
         """Return the name that does not change when column mapping renames the column."""
         return self.physical_name or self.name
+
+    def identity_at(self, version: int) -> str:
+        """Return the identity of the column at a version."""
+        former = (identity for identity, end in self.former_identities if version < end)
+        return next(former, self.identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,7 @@ def storage_column_of(row: Row[Any]) -> StorageColumn:
         bool(row.is_dropped),
         bool(row.is_followed),
         bool(row.is_void),
+        tuple((str(name), int(end)) for name, end in json.loads(row.former_identities or "[]")),
     )
 
 
@@ -162,6 +173,7 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
             renamed_version=column.renamed_version,
             is_dropped=column.is_dropped,
             is_followed=column.is_followed,
+            former_identities=json.dumps(column.former_identities),
         )
     )
 

@@ -156,6 +156,9 @@ def _now(
         physical_name=None if physical == name else physical,
         is_dropped=False,
     )
+    if now.identity != column.identity:
+        former = (*column.former_identities, (column.identity, version))
+        now = replace(now, former_identities=former)
     return column if now == column else replace(now, renamed_version=version)
 
 
@@ -563,10 +566,11 @@ def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None
 def _names_of(columns: Collection[StorageColumn], metadata: TableMetadata) -> dict[int, str | None]:
     """Return the column names in a table's metadata, by the columns' numbers in storage."""
     names = metadata.names
-    identities = {column.identity for column in columns}
-    others = {name.lower(): name for known, name in names.items() if known not in identities}
+    identities = {column.number: column.identity_at(metadata.version) for column in columns}
+    rest = names.keys() - identities.values()
+    others = {names[known].lower(): names[known] for known in rest}
     return {
-        column.number: names.get(column.identity) or others.get(column.name.lower())
+        column.number: names.get(identities[column.number]) or others.get(column.name.lower())
         for column in columns
     }
 

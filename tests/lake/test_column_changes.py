@@ -398,3 +398,43 @@ def test_restored_columns_have_their_former_names(
         owner.commit([field("id", "c0", "integer"), *fields])
         enter_foreign_versions(session)
     assert relation_of(session).columns == before
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [[field("b", "c1"), field("a", "c2")]],
+        [[field("x", "c1"), field("b", "c2")], [field("x", "c1"), field("a", "c2")]],
+        [
+            [field("b", "c2"), field("x", "c1")],
+            [field("b", "c2"), field("x", "c1"), field("a", "c3")],
+        ],
+    ],
+    ids=["exchanged", "renamed twice", "another one added"],
+)
+def test_earlier_versions_are_read_by_their_names_after_column_mapping_ends(
+    session: Session, tmp_path: Path, later: list[list[dict[str, Any]]]
+) -> None:
+    """ALTER TABLE ... SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none') writes all files
+    again: from then on, the names in files are those in the schema."""
+    owner = OwnersLog(tmp_path / "t")
+    versions = [[field("a", "c1"), field("b", "c2")], *later]
+    owner.commit(versions[0])
+    Database(session).run(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 't'}'")
+    for fields in later:
+        owner.commit(fields)
+    owner.is_mapped = False
+    versions.append([field(item["name"]) for item in versions[-1]])
+    for _ in range(2):
+        owner.commit(versions[-1])
+    enter_foreign_versions(session)
+    relation = relation_of(session)
+    storage = relation.storage
+    assert storage is not None
+    numbers = {column.attnum: f"c{column.attnum}" for column in relation.columns}
+    for version, fields in enumerate(versions[:-1]):
+        names = {
+            item["metadata"]["delta.columnMapping.physicalName"]: item["name"] for item in fields
+        }
+        found = stored_names(storage, version)
+        assert found == {attnum: names.get(known) for attnum, known in numbers.items()}
