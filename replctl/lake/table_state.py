@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replctl.catalog.storage import Storage
-from replctl.errors import UndefinedFile
+from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile
 from replctl.lake.delta_log import (
     actions_of_kinds,
     checkpoint_action,
@@ -35,7 +35,7 @@ class TableState:
         version: the number of that version.
         file_state: the state of the version's file, which changes if the file is replaced
             (delta_log.file_state_of).
-        protocol, metadata: the actions; empty if the log no longer has them.
+        protocol, metadata: the actions.
     """
 
     version: int
@@ -68,6 +68,7 @@ def table_state(location: str) -> TableState:
 
     Raises:
         UndefinedFile: there is no Delta table (58P01).
+        ObjectNotInPrerequisiteState: the log no longer has one of the two actions (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     names = log_names(location)
@@ -82,20 +83,32 @@ def table_state(location: str) -> TableState:
     newest = versions[0], file_state_of(location, versions[0])  # before the file is read
     found: dict[str, Mapping[str, Any]] = {}
     whole = checkpoints(names)
-    for version in versions:
+    # The log may begin with a checkpoint and the commits after it
+    for version in (*versions, versions[-1] - 1):
         if known is not None and version <= known.version:
             found = {"protocol": known.protocol, "metaData": known.metadata} | found
             break
-        found = actions_of_kinds(location, version, _KINDS) | found
+        if version >= versions[-1]:
+            found = actions_of_kinds(location, version, _KINDS) | found
         if len(found) < len(_KINDS) and version in whole:
             found = _in_checkpoint(location, version) | found
         if len(found) == len(_KINDS):
             break
-    state = TableState(*newest, found.get("protocol", {}), found.get("metaData", {}))
+    _check_complete(location, found)
+    state = TableState(*newest, found["protocol"], found["metaData"])
     if len(_remembered) >= _REMEMBERED:
         _remembered.clear()
     _remembered[location] = state
     return state
+
+
+def _check_complete(location: str, found: Mapping[str, object]) -> None:
+    missing = [kind for kind in _KINDS if kind not in found]
+    if missing:
+        raise ObjectNotInPrerequisiteState(
+            f'the log of the Delta table "{location}" is not complete',
+            detail=f"It has no action {missing[0]}.",
+        )
 
 
 def _in_checkpoint(location: str, version: int) -> dict[str, Mapping[str, Any]]:
