@@ -442,9 +442,16 @@ def _commits(names: list[str]) -> set[int]:
 
 
 def file_key(body: dict[str, Any]) -> tuple[str, str]:
-    """Return the identity of a table's file: path and deletion vector."""
+    """Return the identity of a table's file: path and deletion vector.  One file may have several
+    deletion vectors.
+
+    Delta's protocol, section "Deletion Vector Descriptor Schema", derived field `uniqueId`.
+    """
     vector = body.get("deletionVector")
-    return body["path"], "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}"
+    if not vector:
+        return body["path"], ""
+    offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
+    return body["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def _last_name(uri: str) -> str:

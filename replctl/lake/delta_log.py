@@ -55,9 +55,11 @@ FILE_COLUMNS = [
     "add.size",
     "add.deletionVector.storageType",
     "add.deletionVector.pathOrInlineDv",
+    "add.deletionVector.offset",
     "remove.path",
     "remove.deletionVector.storageType",
     "remove.deletionVector.pathOrInlineDv",
+    "remove.deletionVector.offset",
 ]
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
 _COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)

@@ -12,6 +12,7 @@ from fix_lake import Lake
 
 from replctl.catalog.pg_class import get_relation
 from replctl.lake.compared_files import compared_files
+from replctl.lake.delta_files import files_at
 from replctl.lake.version_range import is_sent_whole, joined_versions
 from replctl.replication.published_relation import PublicationSet
 from replctl.spark import FeedVersion
@@ -28,8 +29,10 @@ def _remove(name: str, vector: str = "") -> dict[str, Any]:
     return {"remove": {"path": name, "dataChange": True} | _vector(vector)}
 
 
-def _vector(name: str) -> dict[str, Any]:
+def _vector(name: str, offset: int | None = None) -> dict[str, Any]:
     described = {"storageType": "i", "pathOrInlineDv": name, "sizeInBytes": 1, "cardinality": 1}
+    if offset is not None:
+        described |= {"storageType": "u", "offset": offset}
     return {"deletionVector": described} if name else {}
 
 
@@ -164,3 +167,18 @@ def test_keys_that_one_of_them_changes_are_changed(lake: Lake) -> None:
     ]
     (found,) = joined_versions(lake.location, versions)
     assert (found.changes_keys, found.position) == (True, 2)
+
+
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_deletion_vectors_in_one_file_are_several(lake: Lake, has_checkpoint: bool) -> None:
+    def placed(kind: str, offset: int) -> dict[str, Any]:
+        return {kind: _ADD | {"path": "o"} | _vector("0" * 20, offset)}
+
+    _write(lake, (_add("o"),), (_remove("o"), placed("add", 1)))
+    if has_checkpoint:
+        DeltaTable(lake.location).create_checkpoint()
+    (version,) = _write(lake, (placed("remove", 1), placed("add", 41)))
+    found = compared_files(lake.location, version, version)
+    logs = [json.loads(log.splitlines()[-1]) for log in (found.before, found.after) if log]
+    assert [log["add"]["deletionVector"]["offset"] for log in logs] == [1, 41]
+    assert "o" in [add["path"] for add in files_at(lake.location, version)]
