@@ -64,7 +64,7 @@ def delta_description(location: str) -> DeltaDescription:
         state.is_on(CHANGE_FEED),
         str(state.metadata.get("id", "")),
         layout.partitions,
-        layout.clusters,
+        tuple(map(".".join, layout.clusters)),
         tuple(_identity(fields)),
         {field["name"]: delta_type_shown(field) for field in fields},
     )

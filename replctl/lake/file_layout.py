@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from replctl.catalog.file_layout import CLUSTER_BY, PARTITION_BY, layout_columns
@@ -30,7 +30,8 @@ CLUSTERED = "clustering"
 
 def wanted_layout(relation: Relation) -> FileLayout:
     """Return the layout that a relation's storage parameters ask for."""
-    return FileLayout(*(_in_storage(relation, name) for name in (PARTITION_BY, CLUSTER_BY)))
+    partitions, clusters = (_in_storage(relation, name) for name in (PARTITION_BY, CLUSTER_BY))
+    return FileLayout(partitions, tuple((name,) for name in clusters))
 
 
 def _in_storage(relation: Relation, parameter: str) -> tuple[str, ...]:
@@ -48,12 +49,20 @@ def current_layout(state: TableState, location: str) -> FileLayout:
     Raises:
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
-    clusters: tuple[str, ...] = ()
+    clusters: tuple[tuple[str, ...], ...] = ()
     if CLUSTERED in (state.protocol.get("writerFeatures") or ()):
         fields = columns_of(state.metadata, location, state.version)
-        names = {physical_name(field) or field["name"]: field["name"] for field in fields}
-        clusters = tuple(names.get(name, name) for name in _clustering(location))
+        clusters = tuple(tuple(_path(fields, path)) for path in _clustering(location))
     return FileLayout(tuple(state.metadata.get("partitionColumns", ())), clusters)
+
+
+def _path(fields: Sequence[Mapping[str, Any]], physical: Sequence[str]) -> Iterator[str]:
+    """Yield the names in the schema for a path of names in data files."""
+    for name in physical:
+        found = next((f for f in fields if (physical_name(f) or f["name"]) == name), None)
+        yield name if found is None else found["name"]
+        type_ = None if found is None else found["type"]
+        fields = type_.get("fields", ()) if isinstance(type_, dict) else ()
 
 
 def is_clustered(location: str) -> bool:
@@ -65,19 +74,19 @@ def is_clustered(location: str) -> bool:
     return CLUSTERED in (table_state(location).protocol.get("writerFeatures") or ())
 
 
-def clustering_domain(columns: tuple[str, ...]) -> dict[str, Any]:
+def clustering_domain(columns: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
     """Return the metadata domain of a table that is clustered by columns."""
-    configuration = {"clusteringColumns": [[name] for name in columns], "domainName": CLUSTERING}
+    configuration = {"clusteringColumns": columns, "domainName": CLUSTERING}
     text = json.dumps(configuration, separators=(",", ":"), ensure_ascii=False)
     return {"domain": CLUSTERING, "configuration": text, "removed": False}
 
 
-def _clustering(location: str) -> tuple[str, ...]:
-    """Return the names in data files of the clustering columns, from the newest action."""
+def _clustering(location: str) -> list[list[str]]:
+    """Return the paths in data files of the clustering columns, from the newest action."""
     for domain in _domains(location):
         if domain["domain"] == CLUSTERING:
-            return () if domain.get("removed") else _columns(domain["configuration"], location)
-    return ()
+            return [] if domain.get("removed") else _columns(domain["configuration"], location)
+    return []
 
 
 def _domains(location: str) -> Iterator[Mapping[str, Any]]:
@@ -94,12 +103,19 @@ def _domains(location: str) -> Iterator[Mapping[str, Any]]:
             yield row["domainMetadata"]
 
 
-def _columns(configuration: str, location: str) -> tuple[str, ...]:
-    """Return the names in `{"clusteringColumns": [["a"], ["s", "b"]]}`."""
+def _columns(configuration: str, location: str) -> list[list[str]]:
+    """Return the paths in `{"clusteringColumns": [["a"], ["s", "b"]]}`."""
     try:
-        return tuple(".".join(path) for path in json.loads(configuration)["clusteringColumns"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataCorrupted(
-            f'the log of the Delta table "{location}" is broken',
-            detail=f"Its domain metadata {CLUSTERING} is not valid.",
-        ) from error
+        paths = json.loads(configuration)["clusteringColumns"]
+    except (KeyError, TypeError, ValueError):
+        paths = None
+    if isinstance(paths, list) and all(map(_is_path, paths)):
+        return paths
+    raise DataCorrupted(
+        f'the log of the Delta table "{location}" is broken',
+        detail=f"Its domain metadata {CLUSTERING} is not valid.",
+    )
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(n, str) for n in value)

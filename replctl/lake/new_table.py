@@ -72,7 +72,7 @@ def create_table(
     domains = [clustering_domain(layout.clusters)] if layout.clusters else []
     parameters = {
         "partitionBy": _names(layout.partitions),
-        "clusterBy": _names(layout.clusters),
+        "clusterBy": _names(list(map(".".join, layout.clusters))),
         "description": None,
         "isManaged": "false",
         "properties": json.dumps(properties, separators=(",", ":")),

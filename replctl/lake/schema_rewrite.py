@@ -80,7 +80,7 @@ class SchemaRewrite:
         names = dict(self.columns)
         return FileLayout(
             tuple(names.get(name, name) for name in self.layout.partitions),
-            tuple(names.get(name, name) for name in self.layout.clusters),
+            tuple((names.get(name, name), *path) for name, *path in self.layout.clusters),
         )
 
 
@@ -136,7 +136,7 @@ def _rewrite_of(relation: Relation) -> SchemaRewrite | None:
     present = {str(field["name"]): None for field in fields}
     removed = [name for name in leftovers if name in present]
     layout = current_layout(state, storage.location)
-    if not {*layout.partitions, *layout.clusters}.isdisjoint(removed):
+    if not {*layout.partitions, *(path[0] for path in layout.clusters)}.isdisjoint(removed):
         return None  # another program partitions or clusters the table by a dropped column
     own = {
         column.attnum: stored.name

@@ -348,7 +348,7 @@ def _write(
         if layout.partitions:
             writer = writer.partitionBy(*layout.partitions)
         if layout.clusters:
-            writer = writer.clusterBy(*layout.clusters)
+            writer = writer.clusterBy(*map(".".join, layout.clusters))
         writer.save(location)
 
 
@@ -380,12 +380,14 @@ def restore(engine: Engine, location: str, version: int, note: CommitNote) -> No
 
 
 def cluster(
-    engine: Engine, location: str, columns: Sequence[str], note: CommitNote | None = None
+    engine: Engine,
+    location: str,
+    columns: Sequence[Sequence[str]],
+    note: CommitNote | None = None,
 ) -> None:
-    """Cluster a table by columns, from the next OPTIMIZE on."""
+    """Cluster a table by columns (FileLayout.clusters), from the next OPTIMIZE on."""
     with nullcontext() if note is None else noted(engine, note):
-        names = ", ".join(map(quote_name, columns))
-        engine.run(f"ALTER TABLE {table_name(location)} CLUSTER BY ({names})")
+        engine.run(f"ALTER TABLE {table_name(location)} CLUSTER BY ({_paths(columns)})")
 
 
 def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote) -> None:
@@ -420,10 +422,13 @@ def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
 
 def _layout_clause(layout: FileLayout) -> str:
     """Return the clause of CREATE TABLE for a layout; '' if the table has none."""
-    for words, names in (("PARTITIONED", layout.partitions), ("CLUSTER", layout.clusters)):
-        if names:
-            return f" {words} BY ({', '.join(map(quote_name, names))})"
-    return ""
+    if layout.partitions:
+        return f" PARTITIONED BY ({', '.join(map(quote_name, layout.partitions))})"
+    return f" CLUSTER BY ({_paths(layout.clusters)})" if layout.clusters else ""
+
+
+def _paths(columns: Sequence[Sequence[str]]) -> str:
+    return ", ".join(".".join(map(quote_name, path)) for path in columns)
 
 
 def _definitions(columns: Sequence[TableColumn]) -> str:

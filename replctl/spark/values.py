@@ -99,10 +99,13 @@ class TableColumn:
 class FileLayout:
     """The columns by which a Delta table partitions or clusters its files, by their names in
     storage.  A table has only one of the two.
+
+    Attributes:
+        clusters: paths: the name of a column, or of a column and of the fields in it.
     """
 
     partitions: tuple[str, ...] = ()
-    clusters: tuple[str, ...] = ()
+    clusters: tuple[tuple[str, ...], ...] = ()
 
 
 #: The layout of a table that is neither partitioned nor clustered.

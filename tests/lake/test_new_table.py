@@ -96,7 +96,8 @@ def test_the_table_is_as_spark_creates_it(
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "layout", [FileLayout(partitions=("c8", "c10")), FileLayout(clusters=("c8", 'A_quoted_"é'))]
+    "layout",
+    [FileLayout(partitions=("c8", "c10")), FileLayout(clusters=(("c8",), ('A_quoted_"é',)))],
 )
 def test_the_layout_is_as_spark_creates_it(
     spark_session: Session, engine: Engine, tmp_path: Path, layout: FileLayout

@@ -23,13 +23,17 @@ _TABLE = "CREATE TABLE t (id int PRIMARY KEY, r text, d date, w int, v text)"
 _ROWS = "SELECT * FROM t ORDER BY id"
 _LAYOUTS = [
     ("partition_by", FileLayout(partitions=("r", "d"))),
-    ("cluster_by", FileLayout(clusters=("r", "d"))),
+    ("cluster_by", FileLayout(clusters=(("r",), ("d",)))),
 ]
 
 
 def _layout(database: Database, table: str = "t") -> FileLayout:
     location = database.location(table)
     return current_layout(table_state(location), location)
+
+
+def _renamed(name: str) -> str:
+    return "region" if name == "r" else name
 
 
 def _has_foreign(database: Database) -> bool:
@@ -96,9 +100,9 @@ def test_copies_follow_all_changes(
     source.run("INSERT INTO t VALUES (202, NULL, '2024-01-01', 'x')")
     _same(source, target)
     renamed = FileLayout(
-        *(tuple("region" if n == "r" else n for n in names)
-          for names in (layout.partitions, layout.clusters))
-    )  # fmt: skip
+        tuple(map(_renamed, layout.partitions)),
+        tuple((_renamed(name),) for (name,) in layout.clusters),
+    )
     assert _layout(target) == renamed
     assert target.rows("SELECT reloptions::text FROM pg_class WHERE relname = 't'") == [
         (f'{{"{parameter}=region, d",schema_changes={changes}}}',)
@@ -227,7 +231,7 @@ def test_an_error_between_the_commits_of_a_rewrite_is_harmless(
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
     target.run("INSERT INTO t VALUES (2, 'b')")
     target.run("VACUUM FULL t")
-    assert _layout(target) == FileLayout(clusters=("r",))
+    assert _layout(target) == FileLayout(clusters=(("r",),))
     assert target.rows("SELECT * FROM t ORDER BY id") == [("1", "a"), ("2", "b")]
     assert [field["name"] for field in stored_columns(target.location())] == ["id", "r"]
     assert not _has_foreign(target)
@@ -247,8 +251,8 @@ def test_an_adopted_clustered_table_stays_clustered(
 ) -> None:
     engine = target.session.engine()
     engine.run(
-        f"CREATE TABLE delta.`{tmp_path}/t` (id INT, r STRING, d DATE, w INT, v STRING, own INT)"
-        " USING delta CLUSTER BY (r)"
+        f"CREATE TABLE delta.`{tmp_path}/t` (id INT, r STRING, d DATE, w INT, v STRING,"
+        " own STRUCT<`a.b`: INT>) USING delta CLUSTER BY (r, own.`a.b`)"
     )
     engine.run(f"CREATE TABLE delta.`{tmp_path}/u` (id INT, r STRING) USING delta CLUSTER BY (r)")
     target.run(
@@ -266,4 +270,5 @@ def test_an_adopted_clustered_table_stays_clustered(
     target.run("ALTER SUBSCRIPTION s REFRESH TABLE t, u WITH (replace = true)")
     assert target.sync() == []
     assert target.rows("SELECT id, r FROM t") == target.rows("SELECT * FROM u") == [("1", "a")]
-    assert _layout(target) == _layout(target, "u") == FileLayout(clusters=("r",))
+    assert _layout(target) == FileLayout(clusters=(("r",), ("own", "a.b")))
+    assert _layout(target, "u") == FileLayout(clusters=(("r",),))
