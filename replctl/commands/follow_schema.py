@@ -192,6 +192,12 @@ class _Followed:
                 "The values of the new published column in its rows were computed for each row.",
                 statement,
             )
+        if column.is_restored:
+            raise self._error(
+                column.name,
+                "Another program has restored the published column with its values.",
+                statement,
+            )
         if column.missing_value is None:
             yield statement
             yield from native_statements(self.table, column)

@@ -18,6 +18,8 @@ from replctl.catalog.type_definition import (
     domain_statements,
     enum_statement,
 )
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.table_metadata import metadata_at
 from replctl.replication.published_relation import TableToCopy
 from replctl.replication.table_definition import (
     ColumnDefinition,
@@ -85,6 +87,7 @@ def _column(
         column.attnum,
         column.missing_value,
         _is_computed(environment.catalog, relation, column),
+        _is_restored(environment.catalog, relation, column),
         column.declared_type,
         column.declared_typmod,
         native_text(column.type),
@@ -108,6 +111,25 @@ def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
         if since is not None and version is not None and since <= version:
             return True
     return False
+
+
+def _is_restored(catalog: Catalog, relation: Relation, column: Column) -> bool:
+    """Return whether a column that was added at the catalog's LSN is one that another program had
+    dropped.  Without column mapping, all rows were replaced, so the publisher sends them.
+    """
+    lsn, storage = catalog.snapshot.as_of_lsn, relation.storage
+    if lsn is None or storage is None or not storage.is_adopted:
+        return False
+    stored = storage.columns[column.attnum]
+    if stored.since_version is None or stored.renamed_version is None:
+        return False
+    version = version_at(catalog, relation.oid, lsn)
+    if version is None or stored.since_version >= version:
+        return False
+    try:
+        return metadata_at(storage.location, version).is_mapped
+    except ObjectNotInPrerequisiteState:  # unknown
+        return True
 
 
 def _types(environment: CatalogEnvironment, name: str) -> Iterator[str]:

@@ -21,6 +21,8 @@ class ColumnDefinition:
         missing_value: the value in rows that are older than the column; None for NULL.
         is_computed: rows that are older than the column have values that were computed for each
             row.
+        is_restored: another program dropped the column at the publisher and has restored it.  Rows
+            may have their former values again.
         type_name, typmod: the type's name in typed expressions, and its modifier.
         delta_type: the Delta type of a native column in Spark's syntax; '' for other columns.
     """
@@ -33,6 +35,7 @@ class ColumnDefinition:
     attnum: int = 0
     missing_value: str | None = None
     is_computed: bool = False
+    is_restored: bool = False
     type_name: str = ""
     typmod: int = -1
     delta_type: str = ""

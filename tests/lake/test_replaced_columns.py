@@ -128,6 +128,21 @@ def test_a_column_that_was_put_back_is_the_same(cluster: Cluster, tmp_path: Path
     assert copy.sync() is None
 
 
+@pytest.mark.parametrize("syncs", [1, 2])
+def test_a_target_does_not_follow_a_column_that_was_put_back(
+    cluster: Cluster, tmp_path: Path, syncs: int
+) -> None:
+    """The target has dropped its values, but the rows of unchanged files have them again."""
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")], ", follow_schema = true")
+    copy.owner.commit([_ID])
+    assert syncs == 1 or copy.sync() is None
+    copy.owner.commit([_ID, field("v", "c2"), field("n", "c3")])
+    error = '55000 column "v" of table "public.t" cannot follow the published column'
+    assert copy.sync() == error
+    copy.target.run("ALTER TABLE t ADD COLUMN v text")
+    assert copy.sync() is None
+
+
 def test_a_copy_that_is_newer_than_a_range_has_no_origins_in_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
