@@ -13,6 +13,7 @@ from replctl.catalog.storage import PARTITION_TIMEZONE
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNotInPrerequisiteState
 from replctl.lake.commit_log import reading_log
+from replctl.lake.delta_log import columns_of
 from replctl.lake.delta_protocol import check_writer_protocol
 from replctl.lake.partition_zone import is_utc
 from replctl.lake.table_state import has_foreign_rules, table_state
@@ -49,7 +50,8 @@ def check_writable(catalog: Catalog, relations: Iterable[Relation]) -> None:
 
     Raises:
         The errors of `check_files_writable`.
-        FeatureNotSupported: a table has an unknown requirement for writers (0A000).
+        FeatureNotSupported: a table has an unknown requirement for writers, or Spark would change
+            its partition values (0A000).
         UndefinedFile, DataCorrupted, IoError: a table is missing (58P01), or its log is broken
             (XX001) or unreadable.
     """
@@ -76,7 +78,18 @@ def _check_protocol(catalog: Catalog, relation: Relation) -> None:
     if storage is None or not has_foreign_rules(storage):
         return
     with reading_log(catalog, relation):
-        check_writer_protocol(table_state(storage.location).protocol, storage.location)
+        state = table_state(storage.location)
+        check_writer_protocol(state.protocol, storage.location)
+        fields = columns_of(state.metadata, storage.location, state.version)
+    partitions = state.metadata.get("partitionColumns", ())
+    for field in fields:
+        if field["type"] == "binary" and field["name"] in partitions:
+            raise FeatureNotSupported(
+                f'cannot write table "{relation.name}", which is partitioned by the binary column'
+                f' "{field["name"]}"',
+                detail="Spark writes partition values as texts. An empty value becomes NULL, and"
+                " bytes that are not UTF-8 change.",
+            )
     zone = relation.options.get(PARTITION_TIMEZONE)
     if zone is not None and not is_utc(zone):
         raise FeatureNotSupported(

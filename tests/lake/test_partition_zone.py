@@ -171,6 +171,20 @@ def test_rows_are_not_written_where_values_are_moved(session: Session, tmp_path:
     )
 
 
+def test_a_table_that_is_partitioned_by_bytes_is_only_read(
+    session: Session, tmp_path: Path
+) -> None:
+    owner = OwnersLog(tmp_path / "t", is_mapped=False)
+    fields = [field("id", type_="integer"), field("b", type_="binary")]
+    owner.commit(fields, partitioned_by=["b"], added=[{"b": "x"}])
+    assert _adopt(session, tmp_path / "t") == ("CREATE TABLE",)
+    assert answer_of(session, "delete from t") == (
+        'ERROR 0A000: cannot write table "t", which is partitioned by the binary column "b"',
+        "DETAIL: Spark writes partition values as texts. An empty value becomes NULL, and bytes"
+        " that are not UTF-8 change.",
+    )
+
+
 def test_a_dump_names_the_zone(psql: Psql, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     _write(folder, [_BARE])
