@@ -65,7 +65,7 @@ class Outcome:
 
     - op: see `RowOp`
     - position, action: the position and the kind of the row's last change
-    - old_leaf, new_leaf: indexes of the target's leaf partitions
+    - old_leaf, new_leaf: indexes of the target's leaf partitions; NULL if the row is in none
     - k1, k2, ...: the old key
     - w<attnum>: the whole new row
     - o<attnum>: the old row, if `matching` compares whole rows

@@ -435,12 +435,10 @@ def _moving_outcome(
     staying = f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
     is_clash = f"x.c{keys[0]} IS NOT NULL"
     op = (
-        f"CASE WHEN {settled} THEN if(ch.action = 'I', 'C', 'M')"
-        f" WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I')"
+        f"CASE WHEN ch.action = 'I' THEN if({settled} OR {is_clash}, 'C', 'I')"
         " WHEN e.leaf IS NULL THEN 'M'"
         f" WHEN ch.action = 'U' AND {is_clash} THEN 'C' ELSE ch.action END"
     )
-    is_missing = f"({settled} OR e.leaf IS NULL)"
     order = ", ".join(["ch.position", *(f"ch.n{k}" for k in keys)])
     place = f"sum(if(ch.action = 'I', 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
     new = new_values_sql(target, "ch.action <> 'I'", place, "ch")
@@ -449,10 +447,10 @@ def _moving_outcome(
     )
     joined = (
         f"SELECT {op} AS op, ch.position, ch.action, e.leaf AS old_leaf,"
-        f" if(ch.action = 'U' AND {is_missing}, 1L, 0L) AS missing_u,"
-        f" if(ch.action = 'D' AND {is_missing}, 1L, 0L) AS missing_d, {shown_keys},"
+        " if(ch.action = 'U' AND e.leaf IS NULL, 1L, 0L) AS missing_u,"
+        f" if(ch.action = 'D' AND e.leaf IS NULL, 1L, 0L) AS missing_d, {shown_keys},"
         f" {new}{_old_values(target, 'e')} FROM {changes.view} ch"
-        f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND {same_old}"
+        f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND NOT {settled} AND {same_old}"
         f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
     )
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:

@@ -77,3 +77,23 @@ def test_a_partial_unique_index_holds_for_its_rows(
     assert subscriber.sync() == []  # a later change of the run has ended the conflict
     rows = "SELECT id, a, is_live FROM t ORDER BY id"
     assert subscriber.rows(rows) == publisher.rows(rows)
+
+
+def test_a_delete_after_an_update_that_misses_its_row_misses_it_too(
+    publisher: Database, subscriber: Database
+) -> None:
+    publisher.run(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); ALTER TABLE t REPLICA IDENTITY FULL;"
+        " CREATE PUBLICATION p FOR TABLE t; INSERT INTO t VALUES (1, 'a'), (2, 'b')"
+    )
+    subscriber.run("CREATE TABLE t (id int, code text PRIMARY KEY)")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    subscriber.run("DELETE FROM t WHERE code = 'a'")
+    publisher.run(  # the second DELETE finds no row, because the UPDATE finds none
+        "BEGIN; DELETE FROM t WHERE code = 'b'; UPDATE t SET code = 'b' WHERE code = 'a';"
+        " DELETE FROM t WHERE code = 'b'; COMMIT; INSERT INTO t VALUES (3, 'c'), (4, 'd')"
+    )
+    assert subscriber.sync() == []
+    assert subscriber.rows(_COUNTS) == [("0", "0", "1", "1", "0")]
+    assert subscriber.rows("SELECT * FROM t ORDER BY id") == [("3", "c"), ("4", "d")]
