@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
+from replctl.spark.outcome import RowOp
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import fetched, late_view
 from replctl.spark.values import IMAGES, Target, TargetColumn
@@ -50,9 +51,9 @@ class _Row:
 
 @contextmanager
 def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) -> Iterator[Staged]:
-    """Combine the changes of several commits into simultaneous changes: position, action,
-    o<attnum>, n<attnum>, and `is_settled`.  A change is settled if it cannot be applied: the key of
-    a new or moved row already exists (action I), or the row to change is missing (U, D).
+    """Combine the changes of one or more commits into simultaneous changes: position, action,
+    o<attnum>, n<attnum>, `is_missing` and `is_clash`.  A change that cannot be applied is missing
+    if its row is missing, and a clash if the key of the new or moved row already exists.
 
     Args:
         changes: the result of replicated_change.converted.
@@ -74,13 +75,14 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
     columns = {
         "position": pa.array([changes.values("position")[row[1]] for row in rows], pa.int64()),
         "action": pa.array([row[0] for row in rows], pa.string()),
-        "is_settled": pa.array([row[4] for row in rows], pa.bool_()),
+        "is_missing": pa.array([row[4] == RowOp.MISSING for row in rows], pa.bool_()),
+        "is_clash": pa.array([row[4] == RowOp.CONFLICT for row in rows], pa.bool_()),
     }
     for image, place in zip(IMAGES, (2, 3), strict=True):
         taken = pa.array([row[place] for row in rows], pa.int64())
         for name in (f"{image}{column.attnum}" for column in sent):
             columns[name] = changes.rows.column(name).take(taken)
-    wanted = [*changes.columns, StagedColumn("is_settled", "bool")]
+    wanted = [*changes.columns, *(StagedColumn(n, "bool") for n in ("is_missing", "is_clash"))]
     table = pa.table({column.name: columns[column.name] for column in wanted})
     with late_view(engine, table, wanted) as view:
         yield Staged(view, tuple(wanted), table)
@@ -148,25 +150,25 @@ class _FollowedRows:
             self._clashes.append(i)
         self._present[identity].append((form, row))
 
-    def net(self) -> list[tuple[Action, int, int | None, int | None, bool]]:
+    def net(self) -> list[tuple[Action, int, int | None, int | None, RowOp | None]]:
         """Return the net changes.
 
         Returns:
-            a tuple for each net change: its action, three indexes, and whether it is settled (see
-            `net_changes`).  The indexes are those of the changes with its position, with its old
+            a tuple for each net change: its action, three indexes, and CONFLICT or MISSING if it
+            cannot be applied.  The indexes are those of the changes with its position, with its old
             image, and with its new image.
         """
-        result: list[tuple[Action, int, int | None, int | None, bool]] = []
+        result: list[tuple[Action, int, int | None, int | None, RowOp | None]] = []
         for row in self._rows:
             if row.start is None:
                 if not row.is_gone:
-                    result.append((Action.INSERT, row.last, None, row.image, False))
+                    result.append((Action.INSERT, row.last, None, row.image, None))
             elif row.is_gone:
-                result.append((Action.DELETE, row.last, row.start, None, False))
+                result.append((Action.DELETE, row.last, row.start, None, None))
             else:
-                result.append((Action.UPDATE, row.last, row.start, row.image, False))
-        result += [(Action.INSERT, i, None, i, True) for i in self._clashes]
-        result += [(self._actions[i], i, i, i, True) for i in self._missing]
+                result.append((Action.UPDATE, row.last, row.start, row.image, None))
+        result += [(self._actions[i], i, None, i, RowOp.CONFLICT) for i in self._clashes]
+        result += [(self._actions[i], i, i, i, RowOp.MISSING) for i in self._missing]
         return result
 
 

@@ -201,14 +201,16 @@ def outcome(
         existing, has_values = stack.enter_context(
             existing_rows(engine, target, changes, needs_values=moves or summary.repeats_rows)
         )
-        settled = "FALSE"
-        if moves and summary.has_several_positions:
+        missing, clash = "FALSE", "FALSE"
+        if moves and (
+            summary.has_several_positions or (target.key and _shares_keys(engine, target, changes))
+        ):
             changes = stack.enter_context(net_changes(engine, target, changes, existing))
-            settled = "ch.is_settled"
+            missing, clash = "ch.is_missing", "ch.is_clash"
         if not target.key:
-            chosen = _whole_row_outcome(engine, target, changes, settled)
+            chosen = _whole_row_outcome(engine, target, changes, missing)
         elif moves:
-            chosen = _moving_outcome(engine, target, changes, existing, settled)
+            chosen = _moving_outcome(engine, target, changes, existing, missing, clash)
         else:
             repeats_keys = summary.repeats_keys
             chosen = _keyed_outcome(
@@ -268,6 +270,37 @@ def moving_positions(
 def _repeats_keys(target: Target, changes: Staged) -> bool:
     keys = zip(*(_values_of_key(changes, column) for column in target.key_columns), strict=True)
     return max(Counter(keys).values(), default=0) > 1
+
+
+def _shares_keys(engine: Engine, target: Target, changes: Staged) -> bool:
+    """Return whether several changes have the same old key, or the same new key.
+
+    A publisher whose key differs from the target's may send such changes in one statement.
+    """
+    lacking = {"o": Action.INSERT, "n": Action.DELETE}  # the action without this image
+    if changes.is_small:
+        return any(_repeats_image(target, changes, *image) for image in lacking.items())
+    repeated = []
+    for image, action in lacking.items():
+        names = [f"{image}{column.attnum}" for column in target.key_columns]
+        forms = ", ".join(map(matching_form, target.key_columns, names))
+        present = "".join(f" AND {name} IS NOT NULL" for name in names)
+        repeated.append(
+            f"SELECT 1 FROM {changes.view} WHERE action <> {quote(action.value)}{present}"
+            f" GROUP BY {forms} HAVING count(*) > 1"
+        )
+    return bool(engine.rows(f"{' UNION ALL '.join(repeated)} LIMIT 1"))
+
+
+def _repeats_image(target: Target, changes: Staged, image: str, lacking: Action) -> bool:
+    """Return whether the images of a few changes have a key twice."""
+    values = [matching_values(c, changes.values(f"{image}{c.attnum}")) for c in target.key_columns]
+    keys = [
+        key
+        for key, action in zip(zip(*values, strict=True), changes.values("action"), strict=True)
+        if action != lacking and None not in key
+    ]
+    return len(set(keys)) < len(keys)
 
 
 def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
@@ -417,13 +450,14 @@ def _keyed_outcome(
 
 @contextmanager
 def _moving_outcome(
-    engine: Engine, target: Target, changes: Staged, existing: str, settled: str
+    engine: Engine, target: Target, changes: Staged, existing: str, missing: str, clash: str
 ) -> Iterator[Outcome]:
     """Yield the outcome of simultaneous changes, some of which change keys.
 
     Args:
         existing: SQL of the rows that the changes may affect.
-        settled: SQL condition: the change is already known to be a conflict, or to have no row.
+        missing: SQL condition: the change is already known to have no row.
+        clash: SQL condition: the key of the new row is already known to exist.
     """
     keys = list(target.key)
     same_old = _same_key(target, "ch.o", "e.c")
@@ -434,23 +468,25 @@ def _moving_outcome(
     kept_keys = ", ".join(f"t.c{k}" for k in keys)
     staying = f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
     is_clash = f"x.c{keys[0]} IS NOT NULL"
+    is_missing = f"(e.leaf IS NULL AND NOT {clash})"
     op = (
-        f"CASE WHEN ch.action = 'I' THEN if({settled} OR {is_clash}, 'C', 'I')"
+        f"CASE WHEN {clash} THEN 'C'"
+        f" WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I')"
         " WHEN e.leaf IS NULL THEN 'M'"
         f" WHEN ch.action = 'U' AND {is_clash} THEN 'C' ELSE ch.action END"
     )
     order = ", ".join(["ch.position", *(f"ch.n{k}" for k in keys)])
     place = f"sum(if(ch.action = 'I', 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
-    new = new_values_sql(target, "ch.action <> 'I'", place, "ch")
+    new = new_values_sql(target, f"ch.action <> 'I' AND NOT {clash}", place, "ch")
     shown_keys = ", ".join(
         f"coalesce(ch.o{k}, ch.n{k}) AS k{i}" for i, k in enumerate(keys, start=1)
     )
     joined = (
         f"SELECT {op} AS op, ch.position, ch.action, e.leaf AS old_leaf,"
-        " if(ch.action = 'U' AND e.leaf IS NULL, 1L, 0L) AS missing_u,"
-        f" if(ch.action = 'D' AND e.leaf IS NULL, 1L, 0L) AS missing_d, {shown_keys},"
+        f" if(ch.action = 'U' AND {is_missing}, 1L, 0L) AS missing_u,"
+        f" if(ch.action = 'D' AND {is_missing}, 1L, 0L) AS missing_d, {shown_keys},"
         f" {new}{_old_values(target, 'e')} FROM {changes.view} ch"
-        f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND NOT {settled} AND {same_old}"
+        f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND NOT {missing} AND {same_old}"
         f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
     )
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
@@ -471,10 +507,10 @@ def _same_key(target: Target, one: str, other: str) -> str:
 
 @contextmanager
 def _whole_row_outcome(
-    engine: Engine, target: Target, changes: Staged, settled: str
+    engine: Engine, target: Target, changes: Staged, missing: str
 ) -> Iterator[Outcome]:
     """Yield the outcome of simultaneous changes for a target without a key."""
-    joined = whole_row_sql(target, changes.view, settled)
+    joined = whole_row_sql(target, changes.view, missing)
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
         yield grouped(engine, target, rows, "sent columns", counts_missing=True)
 

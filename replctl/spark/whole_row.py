@@ -16,17 +16,17 @@ from replctl.spark.outcome import NO_COLUMNS, new_values_sql
 from replctl.spark.values import Target, TargetColumn
 
 
-def whole_row_sql(target: Target, changes: str, settled: str) -> str:
+def whole_row_sql(target: Target, changes: str, missing: str) -> str:
     """Return SQL of the rows of an outcome for simultaneous changes (the `joined` of
     `finished_sql`).
 
     Args:
         changes: a view of the changes.
-        settled: SQL condition: the change is already known to have no row.
+        missing: SQL condition: the change is already known to have no row.
     """
     sent = [column for column in target.columns if column.sent is not None]
     equal = _same(sent, "t.c", "ch.o")
-    changed, candidates = _ranked_sides(target, sent, changes, settled)
+    changed, candidates = _ranked_sides(target, sent, changes, missing)
     stored = "".join(f", t.c{c.attnum} AS c{c.attnum}" for c in target.columns)
     same = f"{equal} AND t.rank = ch.rank"
     matched = f"SELECT ch.*, t.leaf{stored} FROM ({changed}) ch JOIN ({candidates}) t ON {same}"
@@ -57,7 +57,7 @@ def whole_row_sql(target: Target, changes: str, settled: str) -> str:
         f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM ({changed}) ch"
         f" LEFT ANTI JOIN ({candidates}) t ON {same}"
         " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
-        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes} ch WHERE {settled}"
+        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes} ch WHERE {missing}"
         f" UNION ALL SELECT 'I', position, action, NULL, 0L, 0L, {added}{no_old}"
         f" FROM {changes} ch"
         " WHERE action = 'I'"
@@ -65,7 +65,7 @@ def whole_row_sql(target: Target, changes: str, settled: str) -> str:
 
 
 def _ranked_sides(
-    target: Target, sent: Sequence[TargetColumn], changes: str, settled: str
+    target: Target, sent: Sequence[TargetColumn], changes: str, missing: str
 ) -> tuple[str, str]:
     """Return SQL of the changes that need a row, and SQL of the rows that they may find.  Both have
     a rank: a change finds the equal row with the same rank.
@@ -74,7 +74,7 @@ def _ranked_sides(
         f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
         for number, leaf in enumerate(target.leaves)
     )
-    needing = f"FROM {changes} ch WHERE action <> 'I' AND NOT {settled}"
+    needing = f"FROM {changes} ch WHERE action <> 'I' AND NOT {missing}"
     equal = _same(sent, "t.c", "ch.o")
     if all(map(_is_found_as_stored, sent)):
         changed = f"SELECT *, {_rank(sent, 'o', 'position')} {needing}"

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Stop(Exception):
-    """Raised to end a job after the recorded statement."""
+    """Raised to end a job after the last recorded statement."""
 
 
 class Recorder:
@@ -16,18 +16,18 @@ class Recorder:
 
     Args:
         answers: the rows that queries return, one after the other; later queries return no rows.
-        stops: end the job after the first statement.
+        stops_after: the number of statements after which the job ends; 0: it does not end early.
     """
 
-    def __init__(self, *answers: list[tuple[Any, ...]], stops: bool = False) -> None:
+    def __init__(self, *answers: list[tuple[Any, ...]], stops_after: int = 0) -> None:
         self.statements: list[str] = []
         self._answers = list(answers)
-        self._stops = stops
+        self._stops_after = stops_after
         self._write: list[str] = []
 
     def sql(self, text: str, **_: Any) -> Recorder:
         self.statements.append(text)
-        if self._stops:
+        if len(self.statements) == self._stops_after:
             raise Stop
         return self
 

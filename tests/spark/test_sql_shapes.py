@@ -252,8 +252,9 @@ def outcome_shape(
     moves_keys: bool = False,
     repeats_keys: bool = False,
 ) -> str:
-    """Return the query of the outcome of many replicated changes."""
-    recorder = Recorder(stops=True)
+    """Return the query of the outcome of many replicated changes.  If they move keys, another query
+    comes before it."""
+    recorder = Recorder(stops_after=2 if moves_keys else 1)
     summary = ChangeSummary(
         frozenset(ROW_ACTIONS), has_several_positions, moves_keys, repeats_keys, repeats_rows=False
     )
@@ -482,7 +483,7 @@ def sides(target: Target, **more: Any) -> Sides:
 def conversion_shape() -> str:
     """Return the conversion of changes whose values have other types than the target's columns."""
     changes = Staged("sent", (), None)
-    recorder = Recorder(stops=True)
+    recorder = Recorder(stops_after=1)
     with (
         suppress(Stop),
         replicated_change.converted(cast(Any, recorder), RICH, SENT, changes, 1, 9),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fix_replication import Database
 
+from replctl.spark import staging
+
 pytestmark = pytest.mark.spark
 
 _COUNTS = (
@@ -97,3 +99,33 @@ def test_a_delete_after_an_update_that_misses_its_row_misses_it_too(
     assert subscriber.sync() == []
     assert subscriber.rows(_COUNTS) == [("0", "0", "1", "1", "0")]
     assert subscriber.rows("SELECT * FROM t ORDER BY id") == [("3", "c"), ("4", "d")]
+
+
+def test_one_statement_may_change_several_rows_with_one_key_of_the_target(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.run(
+        "CREATE TABLE t (id int PRIMARY KEY, code text); ALTER TABLE t REPLICA IDENTITY FULL;"
+        " CREATE PUBLICATION p FOR TABLE t; INSERT INTO t VALUES (1, 'a'), (2, 'a'), (3, 'b')"
+    )
+    subscriber.run("CREATE TABLE t (id int, code text PRIMARY KEY)")
+    subscriber.run("INSERT INTO t VALUES (1, 'a'), (3, 'b')")
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p WITH (copy_data = false)"
+    )
+    publisher.run("UPDATE t SET code = code || id")
+    assert subscriber.sync() == []
+    assert subscriber.rows(_COUNTS) == [("0", "0", "1", "0", "0")]
+    rows = subscriber.rows("SELECT * FROM t ORDER BY code DESC")
+    assert rows in ([("3", "b3"), ("1", "a1")], [("3", "b3"), ("2", "a2")])
+
+    publisher.run("UPDATE t SET code = 'x'")
+    for updates, small in enumerate((staging.SMALL, 0), start=1):
+        monkeypatch.setattr(staging, "SMALL", small)  # 0: no change stays in this process
+        (failure,) = subscriber.sync()
+        error = failure.error
+        assert error.message == 'duplicate key value violates unique constraint "t_pkey"'
+        assert (error.detail or "").startswith("Key (code)=(x) already exists.")
+        assert 'message type "UPDATE"' in (error.context or "")
+        assert subscriber.rows(_COUNTS) == [("0", str(updates), "1", "0", "0")]
+    assert subscriber.rows("SELECT * FROM t ORDER BY code DESC") == rows
