@@ -109,12 +109,52 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
         feed = _feed(change_source.source, by_key, place, among=change_source.versions)
         parts.append(_pairs_by_key(change_source, feed))
     for version in by_both:
-        moved, others = pairs_by_row_id(change_source.source, version)
-        parts += [] if moved is None else [moved]
-        parts.append(_pairs_by_key(change_source, others))
+        parts += _compared_pairs(change_source, version)
     if by_row_id:
         parts.append(_pairs_by_row_id(change_source, by_row_id, place))
     return " UNION ALL ".join(parts)
+
+
+def _compared_pairs(change_source: ChangeSource, version: FeedVersion) -> list[str]:
+    """Return SQL of the pairs of a compared version, as parts of a UNION ALL: by row id, then the
+    others by key.  The last part has no rows.  It fails if changed rows have no key or one key.
+    """
+    source, key = change_source.source, change_source.key
+    found = pairs_by_row_id(source, version, key)
+    if found is None:
+        return [_pairs_by_key(change_source, compared_sql(source, version, _NOWHERE))]
+    parts = [found.updated, _pairs_by_key(change_source, found.others)]
+    if key:
+        is_null = " OR ".join(f"c{attnum} IS NULL" for attnum in key)
+        grouped = (
+            f"SELECT bool_or({is_null}) AS has_null, count_if(is_old) AS old_count,"
+            f" count_if(is_new) AS new_count FROM ({found.keys}) GROUP BY {_key_forms(source, key)}"
+        )
+        missing, duplicate = _key_errors(change_source)
+        # Each column fails: Spark would drop the part if the filters refused constant images
+        error = f"if(has_null, {missing}, {duplicate})"
+        parts.append(
+            f"SELECT {version.version}L AS version, {_NOWHERE} AS place, {error} AS kind,"
+            f" {error} AS o, {error} AS n FROM ({grouped})"
+            " WHERE has_null OR old_count > 1 OR new_count > 1"
+        )
+    return parts
+
+
+def _key_errors(change_source: ChangeSource) -> tuple[str, str]:
+    """Return SQL that fails because a row has no key, and because several rows have one key."""
+    names = ", ".join(change_source.key_names)
+    missing = raise_error_sql(
+        "23502",
+        f'table "{change_source.name}" has a row without a key',
+        f"There is NULL in ({names}).",
+    )
+    duplicate = raise_error_sql(
+        "23505",
+        f'table "{change_source.name}" has several rows with one key',
+        f"Rows are not unique in ({names}), so changes of them cannot be distinguished.",
+    )
+    return missing, duplicate
 
 
 def paired_columns_sql(source: TableSource, pairs: str) -> str:
@@ -273,17 +313,7 @@ def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
         f" count_if(kind IN {_OLD_TYPES}) AS old_count,"
         f" count_if(kind IN {_NEW_TYPES}) AS new_count FROM ({feed}) GROUP BY version, {key}"
     )
-    names = ", ".join(change_source.key_names)
-    duplicate = raise_error_sql(
-        "23505",
-        f'table "{change_source.name}" has several rows with one key',
-        f"Rows are not unique in ({names}), so changes of them cannot be distinguished.",
-    )
-    missing = raise_error_sql(
-        "23502",
-        f'table "{change_source.name}" has a row without a key',
-        f"There is NULL in ({names}).",
-    )
+    missing, duplicate = _key_errors(change_source)
     has_null = " OR ".join(f"c{attnum} IS NULL" for attnum in change_source.key)
     kind = (
         f"CASE WHEN {has_null} THEN {missing}"

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.record import dataclass
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import scan
-from replctl.spark.normal_form import grouped_value, is_stored_alike, stored_form
+from replctl.spark.normal_form import grouped_value, is_stored_alike, matches, stored_form
 from replctl.spark.spark_query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
@@ -64,19 +65,36 @@ def restores_columns(source: TableSource, version: FeedVersion) -> bool:
     return any(column.returns(version.before, version.version) for column in source.columns)
 
 
-def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | None, str]:
-    """Return SQL of the updated rows of a version, and SQL of its other changed rows.
+@dataclass(frozen=True, slots=True)
+class PairedVersion:
+    """The changed rows of a version, of which some are paired by row id.
 
-    Returns:
-        SQL of pairs (version, place, kind U, o, n), or None if there are no pairs; and SQL with the
-        columns of `compared_sql`.
+    Attributes:
+        updated: SQL of the paired rows: version, place, kind U, o, n.
+        others: SQL of the other rows, with the columns of `compared_sql`.
+        keys: SQL of the keys of all these rows: c<attnum>, is_old, is_new.  An updated row has one
+            key that is both, or two.  Rows without a pair may be stored identically on both sides.
+    """
+
+    updated: str
+    others: str
+    keys: str
+
+
+def pairs_by_row_id(
+    source: TableSource, version: FeedVersion, key: Sequence[int]
+) -> PairedVersion | None:
+    """Return the changed rows of a version, paired by row id; None if a side has no rows.
+
+    Args:
+        key: attnums of the columns that identify a row.
     """
     before, after = sides(replace(source, has_row_tracking=True), version, with_row_id=True)
     if before is None or after is None:
-        return None, compared_sql(source, version, "0L")
+        return None
     columns, row = source.columns, row_value(source)
     is_restored = restores_columns(source, version)
-    changed = "" if is_restored else f" AND NOT ({_is_alike(columns)})"
+    is_changed = "TRUE" if is_restored else f"NOT ({_is_alike(columns)})"
     shared_row = raise_error_sql(
         "XX001",
         f'Delta table "{source.location}" has several rows with one row ID in version'
@@ -94,9 +112,9 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
         f" count_if(side = {BEFORE}) AS old_count, count_if(side = {AFTER}) AS new_count"
         " FROM images GROUP BY row_id",
     )
-    moved = query(
+    updated = query(
         f"SELECT {version.version}L AS version, row_id AS place, 'U' AS kind, o, n FROM rows"
-        f" WHERE o IS NOT NULL AND n IS NOT NULL{changed}",
+        f" WHERE o IS NOT NULL AND n IS NOT NULL AND {is_changed}",
         rows=rows,
     )
     others = query(
@@ -111,7 +129,30 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
     )
     shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in columns)]
     images = f"SELECT {version.version}L AS version, {', '.join(shown)} FROM ({others})"
-    return f"SELECT * FROM ({moved})", images
+    keys = query(
+        f"SELECT inline({_keys_sql(source, key)}) FROM rows"
+        f" WHERE o IS NULL OR n IS NULL OR {is_changed}",
+        rows=rows,
+    )
+    return PairedVersion(f"SELECT * FROM ({updated})", images, keys.sql)
+
+
+def _keys_sql(source: TableSource, key: Sequence[int]) -> str:
+    """Return SQL of an array of the keys of a changed row (o, n)."""
+    same = " AND ".join(
+        matches(source.column(attnum), f"o.c{attnum}", f"n.c{attnum}", "<=>") for attnum in key
+    )
+    same = same or "TRUE"
+
+    def entry(image: str, is_old: str, is_new: str) -> str:
+        values = "".join(f"{image}.c{attnum} AS c{attnum}, " for attnum in key)
+        return f"struct({values}{is_old} AS is_old, {is_new} AS is_new)"
+
+    old, new = entry("o", "TRUE", "FALSE"), entry("n", "FALSE", "TRUE")
+    return (
+        f"CASE WHEN n IS NULL THEN array({old}) WHEN o IS NULL OR {same}"
+        f" THEN array({entry('n', 'o IS NOT NULL', 'TRUE')}) ELSE array({old}, {new}) END"
+    )
 
 
 def _differences(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from replctl.errors import DataCorrupted
+from replctl.expr.nodes import Expr, NullTest, Var
+from replctl.replication.update_transformation import Action
 from replctl.spark import ChangeSource, FeedVersion, TableColumn, TableSource
-from replctl.spark.change_data_feed import pairs_sql
+from replctl.spark.change_data_feed import changes_sql, pairs_sql
 from replctl.spark.staging import named_view
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 _COLUMNS = (TableColumn(1, "int4", -1, "id"), TableColumn(2, "float8", -1, "f"))
+_IS_KNOWN = NullTest(Var(2, "float8"), is_null=False)
 #: A row before or after: row id, id, f.
 Row = tuple[int, str, str]
 
@@ -31,14 +34,21 @@ def _pairs(
     columns: Sequence[TableColumn] = _COLUMNS,
     *,
     has_row_ids: bool = True,
+    published: Action | None = None,
 ) -> list[str]:
+    """Return the pairs of a version; with `published`, the changes with this action instead."""
     rows = [(-1, *row) for row in before] + [(1, *row) for row in after]
     values = ", ".join(f"({s}, {r}L, {i}, double('{f}'))" for s, r, i, f in rows)
     frame = engine.sql(f"SELECT * FROM VALUES {values} AS images(side, row_id, c1, c2)")
     with named_view(engine, frame) as view:
         version = FeedVersion(7, 1, is_compared=True, has_row_ids=has_row_ids, images=view)
-        table = TableSource("/t", tuple(columns))
-        source = ChangeSource("public.t", table, (version,), key, ("id",) * len(key), (1, 2), {})
+        table, names = TableSource("/t", tuple(columns)), ("id",) * len(key)
+        filters: dict[Action, tuple[Expr, ...]] = {}
+        if published is not None:
+            filters[published] = (_IS_KNOWN,)
+        source = ChangeSource("public.t", table, (version,), key, names, (1, 2), filters)
+        if published is not None:
+            return [text for (text,) in engine.rows(f"SELECT action FROM ({changes_sql(source)})")]
         shown = "concat_ws(' ', kind, o.c1, o.c2, '->', n.c1, n.c2)"
         return sorted(text for (text,) in engine.rows(f"SELECT {shown} FROM ({pairs_sql(source)})"))
 
@@ -71,6 +81,25 @@ def test_pairs(
             return
         expected = ["I -> NaN"]
     assert _pairs(engine, before, after, key) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "published", "error"),
+    [
+        ([(1, "1", "0"), (2, "2", "0")], [(1, "5", "0"), (2, "5", "0")], "U", "several rows with"),
+        ([(1, "1", "0"), (2, "1", "0")], [(1, "1", "2"), (2, "1", "2")], "I", "several rows with"),
+        ([(1, "1", "0"), (2, "1", "0")], [(1, "1", "2")], "D", "several rows with"),
+        ([(1, "1", "0")], [(1, "5", "0"), (3, "5", "1")], None, "several rows with"),
+        ([(1, "1", "0")], [(1, "NULL", "0")], None, "a row without a key"),
+        ([(1, "NULL", "0")], [(1, "7", "0")], None, "a row without a key"),
+    ],
+)
+def test_changed_rows_have_distinct_keys(
+    engine: Engine, before: list[Row], after: list[Row], published: str | None, error: str
+) -> None:
+    action = None if published is None else Action(published)
+    with pytest.raises(Exception, match=error):
+        _pairs(engine, before, after, (1,), published=action)
 
 
 def test_rows_that_nothing_pairs_are_paired_by_key(engine: Engine) -> None:
