@@ -32,7 +32,13 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
 from replctl.lake.native_target import ConvertedNative
 from replctl.lake.partition_tree import subtree
-from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
+from replctl.lake.replicated_table import (
+    TableOutcome,
+    count_actions,
+    has_steps,
+    undone_leaves,
+    written_leaves,
+)
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import remove_rows
 from replctl.lake.subscriber_state import SubscriberState
@@ -343,14 +349,19 @@ class BatchApply(TargetWrite):
         return batch
 
     def _give_up_batch(self) -> None:
-        """Release the tables of the batch after an error, unless a part of it is written."""
+        """Release the tables of the batch after an error, unless a part of it was written.  The
+        catalog must know the transaction of a part that was undone.
+        """
         batch = self._state.unfinished_batch()
         if batch is None:
             return
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or _written(self._session, self._check, tables, batch, 0):
+        if not is_own or any(
+            has_steps(self._session, tables, targets, self._check.application)
+            for targets in batch.writes
+        ):
             return
         with self._state.writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)

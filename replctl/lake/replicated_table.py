@@ -488,6 +488,16 @@ def written_leaves(
     return {relid: targets[relid].version for relid, is_undone in steps.items() if not is_undone}
 
 
+def has_steps(
+    session: Session,
+    tables: Mapping[int, Relation],
+    targets: Mapping[int, WriteStep],
+    application: Callable[[int], str],
+) -> bool:
+    """Return whether the log of a target has its step, even if it was undone."""
+    return bool(_written_steps(session, tables, targets, application))
+
+
 def undone_leaves(
     session: Session,
     tables: Mapping[int, Relation],
