@@ -280,7 +280,7 @@ class BatchApply(TargetWrite):
             )
         if attempt.writer_or_none is None:
             attempt.writer_or_none = self.writer(attempt.locked, attempt.batch.xid)
-        attempt.writer.read_versions = {**attempt.versions, **done}
+        attempt.writer.read_versions = dict(attempt.versions)
         return attempt.batch.writes[number]
 
     @contextmanager

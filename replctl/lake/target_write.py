@@ -133,26 +133,22 @@ class TargetWrite:
         number: int,
         targets: dict[int, WriteStep],
     ) -> None:
-        """Write the rows of an outcome into one leaf partition, unless they are already written.
-
-        Raises:
-            SerializationFailure: another writer committed first (40001).  The rows are not written.
-        """
+        """Write the rows of an outcome into one leaf partition, unless they are already written."""
         relid = outcome.leaf_relid(number)
-        if relid in outcome.table.done:  # perhaps by a dead process, which did not check its write
+        if relid in outcome.table.done:  # perhaps by a dead process
             location = storage_of(writer.relations[relid]).location
             sync_versions(location, outcome.table.done[relid])
-        else:
-            writer.prepare(relid)
-            if not outcome.table.is_replaced:
-                writer.check_unchanged(relid)
-            with writer.commit_to(
-                relid,
-                changes_keys=outcome.changes_keys,
-                application=self._check.application(relid),
-                step=targets[relid].number,
-            ) as note:
-                outcome.write(number, writer.relations, note)
+            return
+        writer.prepare(relid)
+        if not outcome.table.is_replaced:
+            writer.check_unchanged(relid)
+        with writer.commit_to(
+            relid,
+            changes_keys=outcome.changes_keys,
+            application=self._check.application(relid),
+            step=targets[relid].number,
+        ) as note:
+            outcome.write(number, writer.relations, note)
         if outcome.table.is_replaced:
             return
         try:

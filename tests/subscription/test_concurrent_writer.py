@@ -10,9 +10,8 @@ from fix_replication import Database, connect
 
 from replctl import spark
 from replctl.catalog.cluster import Cluster
-from replctl.errors import InternalError, SerializationFailure
+from replctl.errors import SerializationFailure
 from replctl.lake import replicated_table, small_definition
-from replctl.lake.table_write import TableWriter
 from replctl.query import truncate, write
 from replctl.spark.engine import Engine
 
@@ -131,38 +130,6 @@ def test_apply_is_repeated(
     race(engine, _BEFORE_CHECK, [f"INSERT INTO {path} VALUES (3, 0, 0)"])
     (failure,) = subscriber.sync()
     assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'
-
-
-def test_a_write_before_a_crash_is_checked_by_the_next_sync(
-    publisher: Database,
-    subscriber: Database,
-    engine: Engine,
-    race: Callable[[Engine, str, list[str]], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another program inserts the same key immediately before the write, and the process ends
-    immediately after it."""
-    for node in (publisher, subscriber):
-        node.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
-    subscriber.run("INSERT INTO t VALUES (1, 1)")
-    _subscribe(publisher, subscriber)
-    publisher.run("INSERT INTO t VALUES (5, 0)")
-
-    def crash(*_arguments: object) -> None:
-        raise InternalError("crashed")
-
-    race(engine, _BEFORE_WRITE, [f"INSERT INTO {_path(subscriber, 't')} VALUES (5, 7)"])
-    with monkeypatch.context() as patch:
-        patch.setattr(TableWriter, "check_not_overtaken", crash)
-        (failure,) = subscriber.sync()
-    assert failure.error.message == "crashed"
-    (failure,) = subscriber.sync()
-    assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'
-    rows = "SELECT id, v FROM t ORDER BY id"
-    assert subscriber.rows(rows) == [("1", "1"), ("5", "7")]
-    subscriber.run("DELETE FROM t WHERE id = 5")
-    assert subscriber.sync() == []
-    assert subscriber.rows(rows) == [("1", "1"), ("5", "0")]
 
 
 def test_rollback_leaves_what_others_have_committed(
