@@ -16,7 +16,7 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Any
 
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.process_environment import environment_with
 from replctl.record import dataclass
 
@@ -46,6 +46,25 @@ _KEYS = {
     "session.token": "AWS_SESSION_TOKEN",
 }
 _DEFAULT_REGION = "us-east-1"
+_WEB_IDENTITY = "AWS_WEB_IDENTITY_TOKEN_FILE"
+_CONTAINER = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+#: Providers whose account pyarrow's own search finds, too, and variables of the accounts that the
+#: search finds before, apart from keys and profiles.
+_SEARCHED_AFTER: Mapping[str, tuple[str, ...]] = {
+    "WebIdentityTokenFileCredentialsProvider": (),
+    "ContainerCredentialsProvider": (_WEB_IDENTITY,),
+    "IAMInstanceCredentialsProvider": (_WEB_IDENTITY,),
+    "InstanceProfileCredentialsProvider": (_WEB_IDENTITY, *_CONTAINER),
+}
+#: Entries of a profile for which pyarrow's own search uses the profile.
+_PROFILE_ACCOUNT = frozenset(
+    ("aws_access_key_id", "credential_process", "web_identity_token_file", "sso_account_id")
+)
+#: Variables without which a provider has no account.
+_NEEDED = {
+    "WebIdentityTokenFileCredentialsProvider": (_WEB_IDENTITY,),
+    "ContainerCredentialsProvider": _CONTAINER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,27 +200,107 @@ def _completed(chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def _account(options: Mapping[str, str], environment: Mapping[str, str]) -> Account:
-    """Return the account for a bucket; an empty one if the readers can find the account themselves.
+    """Return the account for a bucket: that of the first provider of credentials that has one.
 
     Raises:
-        ObjectNotInPrerequisiteState: a profile has no account (55000).
+        FeatureNotSupported: replctl cannot find the account of a provider (0A000).
+        ObjectNotInPrerequisiteState: no provider, or a profile, has an account (55000).
     """
-    provider = options[_PROVIDER]
-    if "Anonymous" in provider:
-        return Account(is_anonymous=True)
-    if "AssumedRole" in provider:
-        return Account(role=options.get("assumed.role.arn"))
-    if options.get("access.key") and ("Simple" in provider or "Temporary" in provider):
-        token = options.get("session.token") if "Temporary" in provider else None
-        return Account(options["access.key"], options.get("secret.key"), token)
-    profile = options.get("auth.profile.name")
-    if profile and "Profile" in provider:
-        return _of_profile(profile, options, environment)
-    used = environment.get("AWS_PROFILE")
-    if used and "Default" in provider:  # pyarrow's own search ignores the roles of profiles
-        found = _of_profile(used, options, environment, is_known=False)
-        return found if found.role is not None else Account()
+    for provider in map(str.strip, options[_PROVIDER].split(",")):
+        found = _of_provider(provider, options, environment) if provider else None
+        if found is not None:
+            return found
+    raise ObjectNotInPrerequisiteState(
+        f'no provider of credentials in "{_S3A}{_PROVIDER}" has an account',
+        detail=f'The providers are "{options[_PROVIDER]}".',
+    )
+
+
+def _of_provider(
+    provider: str, options: Mapping[str, str], environment: Mapping[str, str]
+) -> Account | None:
+    """Return the account of a provider of credentials, given its class; None if it has none."""
+    name = provider.rpartition(".")[2]
+    match name:
+        case "AnonymousAWSCredentialsProvider" | "AnonymousCredentialsProvider":
+            return Account(is_anonymous=True)
+        case "AssumedRoleCredentialProvider":
+            return Account(role=options.get("assumed.role.arn"))
+        case "SimpleAWSCredentialsProvider":
+            return _of_keys({**options, "session.token": ""})
+        case "TemporaryAWSCredentialsProvider":
+            return _of_keys(options) if options.get("session.token") else None
+        case "EnvironmentVariableCredentialsProvider":
+            return _of_keys(_environment_keys(environment))
+        case "ProfileAWSCredentialsProvider":
+            profile = options.get("auth.profile.name") or _used_profile(environment)
+            return _of_profile(profile, options, environment)
+        case "DefaultCredentialsProvider":
+            return _of_search(provider, options, environment)
+    if name not in _SEARCHED_AFTER:
+        raise _unsupported(provider)
+    needed = _NEEDED.get(name, ())
+    if needed and not any(environment.get(variable) for variable in needed):
+        return None
+    return _found_by_pyarrow(provider, options, environment)
+
+
+def _of_keys(keys: Mapping[str, str]) -> Account | None:
+    """Return the account of keys; None if one of them is missing."""
+    key, secret = keys.get("access.key"), keys.get("secret.key")
+    return Account(key, secret, keys.get("session.token") or None) if key and secret else None
+
+
+def _environment_keys(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment.get(variable, "") for name, variable in _KEYS.items()}
+
+
+def _of_search(
+    provider: str, options: Mapping[str, str], environment: Mapping[str, str]
+) -> Account:
+    """Return the account that Amazon's SDK for Java finds: by variables, by web identity, by the
+    profile, or on the machine.
+    """
+    keys = _of_keys(_environment_keys(environment))
+    if keys is not None:
+        return keys
+    if environment.get(_WEB_IDENTITY):  # pyarrow looks there after the profile
+        return _found_by_pyarrow(provider, options, environment)
+    # pyarrow's own search ignores the roles of profiles
+    found = _of_profile(_used_profile(environment), options, environment, is_known=False)
+    return found if found.role is not None else Account()
+
+
+def _found_by_pyarrow(
+    provider: str, options: Mapping[str, str], environment: Mapping[str, str]
+) -> Account:
+    """Return an empty account, with which pyarrow finds the account of a provider, too.
+
+    Raises:
+        FeatureNotSupported: pyarrow would find another account before (0A000).
+    """
+    name = provider.rpartition(".")[2]
+    earlier = ("AWS_ACCESS_KEY_ID", *_SEARCHED_AFTER.get(name, ()))
+    other = next((variable for variable in earlier if environment.get(variable)), None)
+    if other is not None:
+        raise _unsupported(provider, f"replctl itself would use the account of {other}.")
+    profile = _used_profile(environment)
+    if not _PROFILE_ACCOUNT.isdisjoint(_profile(profile, options, environment)):
+        raise _unsupported(
+            provider, f'replctl itself would use the account of profile "{profile}".'
+        )
     return Account()
+
+
+def _unsupported(provider: str, why: str | None = None) -> FeatureNotSupported:
+    return FeatureNotSupported(
+        f'provider of credentials "{provider}" is not supported',
+        detail=why or "replctl cannot find the account of this provider for its own reads.",
+    )
+
+
+def _used_profile(environment: Mapping[str, str]) -> str:
+    return environment.get("AWS_PROFILE") or "default"
 
 
 def _of_profile(
@@ -219,19 +318,34 @@ def _of_profile(
     Raises:
         ObjectNotInPrerequisiteState: the profile has no account (55000).
     """
-    home = Path(environment.get("HOME", "~")).expanduser() / ".aws"
-    keys = Path(options.get("auth.profile.file") or home / "credentials")
-    config = Path(environment.get("AWS_CONFIG_FILE") or home / "config")
-    found = {**_section(config, f"profile {name}"), **_section(keys, name)}
+    found = _profile(name, options, environment)
     if "role_arn" in found:
         return Account(role=found["role_arn"], role_source=found.get("source_profile"))
     if is_known and "aws_access_key_id" not in found:
-        raise ObjectNotInPrerequisiteState(f'profile "{name}" has no access key in "{keys}"')
+        file = _credentials_file(options, environment)
+        raise ObjectNotInPrerequisiteState(f'profile "{name}" has no access key in "{file}"')
     return Account(
         found.get("aws_access_key_id"),
         found.get("aws_secret_access_key"),
         found.get("aws_session_token"),
     )
+
+
+def _profile(
+    name: str, options: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the values of a profile; none if there is no such profile."""
+    config = Path(environment.get("AWS_CONFIG_FILE") or _aws_folder(environment) / "config")
+    found = _section(config, f"profile {name}")
+    return found | _section(_credentials_file(options, environment), name)
+
+
+def _credentials_file(options: Mapping[str, str], environment: Mapping[str, str]) -> Path:
+    return Path(options.get("auth.profile.file") or _aws_folder(environment) / "credentials")
+
+
+def _aws_folder(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HOME", "~")).expanduser() / ".aws"
 
 
 def _section(file: Path, name: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from replctl import object_store
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.object_store import (
     Account,
     S3Options,
@@ -89,7 +89,69 @@ def test_which_locations_are_on_s3(location: str, expected: bool) -> None:
 def test_options_of_a_bucket(
     environment: dict[str, str], chosen: dict[str, str], expected: S3Options
 ) -> None:
-    assert s3_options("b", environment, chosen) == expected
+    assert s3_options("b", {"HOME": "/missing", **environment}, chosen) == expected
+
+
+_PROVIDER = f"{_S3A}bucket.b.aws.credentials.provider"
+_SDK = "software.amazon.awssdk.auth.credentials."
+_HADOOP = "org.apache.hadoop.fs.s3a.auth."
+_WEB = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}
+_CONTAINER = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://h"}
+_ENVIRONMENT = f"{_SDK}EnvironmentVariableCredentialsProvider"
+_INSTANCE = f"{_SDK}InstanceProfileCredentialsProvider"
+_IAM = f"{_HADOOP}IAMInstanceCredentialsProvider"
+
+
+@pytest.mark.parametrize(
+    ("environment", "provider", "expected"),
+    [
+        ({}, _INSTANCE, _NOBODY),
+        (_CONTAINER, _IAM, _NOBODY),
+        (_WEB, f"{_SDK}WebIdentityTokenFileCredentialsProvider", _NOBODY),
+        (
+            _KEYS,
+            f"{_SDK}ContainerCredentialsProvider, {_ENVIRONMENT}",
+            Account("env", "env secret"),
+        ),
+        (_TOKEN, _ENVIRONMENT, Account("env", "env secret", "env token")),
+        ({}, f"{_ENVIRONMENT},\n {_INSTANCE}", _NOBODY),
+        (_TOKEN, f"{_SDK}DefaultCredentialsProvider", Account("env", "env secret", "env token")),
+        (_KEYS, _INSTANCE, "would use the account of AWS_ACCESS_KEY_ID"),
+        (_WEB, _IAM, "would use the account of AWS_WEB_IDENTITY_TOKEN_FILE"),
+        (_CONTAINER, _INSTANCE, "would use the account of AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        ({"AWS_PROFILE": "two"}, _INSTANCE, 'would use the account of profile "two"'),
+        (
+            {**_WEB, "AWS_PROFILE": "two"},
+            f"{_SDK}DefaultCredentialsProvider",
+            'would use the account of profile "two"',
+        ),
+        ({}, "x.OwnProvider", "cannot find the account of this provider"),
+        (_KEYS, f"x.OwnProvider,{_ENVIRONMENT}", "cannot find the account of this provider"),
+    ],
+)
+def test_the_provider_of_credentials_decides(
+    tmp_path: Path, environment: dict[str, str], provider: str, expected: Account | str
+) -> None:
+    keys = tmp_path / "credentials"
+    keys.write_text("[two]\naws_access_key_id = k\naws_secret_access_key = s\n", "utf-8")
+    environment = {
+        "HOME": str(tmp_path),
+        "AWS_SHARED_CREDENTIALS_FILE": str(keys),
+        **environment,
+    }
+    chosen = {_PROVIDER: provider}
+    if isinstance(expected, Account):
+        assert s3_options("b", environment, chosen).account == expected
+        return
+    with pytest.raises(FeatureNotSupported) as refused:
+        s3_options("b", environment, chosen)
+    assert f'"{provider.split(",")[0]}" is not supported' in str(refused.value)
+    assert expected in (refused.value.detail or "")
+
+
+def test_no_provider_of_credentials_has_an_account() -> None:
+    with pytest.raises(ObjectNotInPrerequisiteState, match="no provider of credentials in"):
+        s3_options("b", _KEYS, {_PROVIDER: f"{_SDK}ContainerCredentialsProvider"})
 
 
 def test_a_key_of_a_bucket_is_not_combined_with_the_token_of_the_environment(
