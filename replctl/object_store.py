@@ -46,6 +46,9 @@ _KEYS = {
     "session.token": "AWS_SESSION_TOKEN",
 }
 _DEFAULT_REGION = "us-east-1"
+_ROLE = "assumed.role."
+#: Options of a role that do not change who assumes it, and with which rights.
+_ROLE_OPTIONS = ("arn", "session.name", "session.duration", "sts.endpoint.region")
 _WEB_IDENTITY = "AWS_WEB_IDENTITY_TOKEN_FILE"
 _CONTAINER = ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
 #: Providers whose account pyarrow's own search finds, too, and variables of the accounts that the
@@ -225,7 +228,7 @@ def _of_provider(
         case "AnonymousAWSCredentialsProvider" | "AnonymousCredentialsProvider":
             return Account(is_anonymous=True)
         case "AssumedRoleCredentialProvider":
-            return Account(role=options.get("assumed.role.arn"))
+            return _of_role(provider, options, environment)
         case "SimpleAWSCredentialsProvider":
             return _of_keys({**options, "session.token": ""})
         case "TemporaryAWSCredentialsProvider":
@@ -290,6 +293,27 @@ def _found_by_pyarrow(
             provider, f'replctl itself would use the account of profile "{profile}".'
         )
     return Account()
+
+
+def _of_role(provider: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Account:
+    """Return the account of a role that the account of the environment assumes.
+
+    When a role's credentials expire, pyarrow assumes the role again, with the environment of that
+    moment.  So replctl cannot give pyarrow other keys for this.
+    """
+    role = options.get(f"{_ROLE}arn")
+    if not role:
+        raise ObjectNotInPrerequisiteState(f'property "{_S3A}{_ROLE}arn" is not set')
+    if _of_keys(options) != _of_keys(_environment_keys(environment)):
+        raise _unsupported(
+            provider,
+            "replctl assumes a role only with the keys of the environment, not with those of"
+            f" {_S3A}access.key.",
+        )
+    for name in sorted(options):
+        if name.startswith(_ROLE) and name.removeprefix(_ROLE) not in _ROLE_OPTIONS:
+            raise _unsupported(provider, f"replctl does not use {_S3A}{name}.")
+    return Account(role=role)
 
 
 def _unsupported(provider: str, why: str | None = None) -> FeatureNotSupported:

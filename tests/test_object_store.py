@@ -154,6 +154,34 @@ def test_no_provider_of_credentials_has_an_account() -> None:
         s3_options("b", _KEYS, {_PROVIDER: f"{_SDK}ContainerCredentialsProvider"})
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, None),
+        ({"assumed.role.session.name": "n"}, None),
+        ({"access.key": "own", "secret.key": "own secret"}, "not with those of"),
+        ({"secret.key": "own secret"}, "not with those of"),
+        ({"assumed.role.credentials.provider": "x"}, "fs.s3a.assumed.role.credentials.provider"),
+        ({"assumed.role.sts.endpoint": "h"}, "does not use fs.s3a.assumed.role.sts.endpoint"),
+        ({"assumed.role.policy": "{}"}, "does not use fs.s3a.assumed.role.policy"),
+    ],
+)
+def test_a_role_is_assumed_by_the_account_of_the_environment_only(
+    options: dict[str, str], expected: str | None
+) -> None:
+    chosen = {_PROVIDER: f"{_HADOOP}AssumedRoleCredentialProvider"}
+    with pytest.raises(ObjectNotInPrerequisiteState, match=r"assumed\.role\.arn\" is not set"):
+        s3_options("b", _TOKEN, chosen)
+    options = {"assumed.role.arn": "arn:x", **options}
+    chosen |= {f"{_S3A}bucket.b.{name}": value for name, value in options.items()}
+    if expected is None:
+        assert s3_options("b", _TOKEN, chosen).account == Account(role="arn:x")
+        return
+    with pytest.raises(FeatureNotSupported) as refused:
+        s3_options("b", _TOKEN, chosen)
+    assert expected in (refused.value.detail or "")
+
+
 def test_a_key_of_a_bucket_is_not_combined_with_the_token_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
