@@ -361,6 +361,8 @@ def _profile(
     """Return the values of a profile; none if there is no such profile."""
     config = Path(environment.get("AWS_CONFIG_FILE") or _aws_folder(environment) / "config")
     found = _section(config, f"profile {name}")
+    if not found and name == "default":  # AWS prefers [profile default]
+        found = _section(config, name)
     return found | _section(_credentials_file(options, environment), name)
 
 

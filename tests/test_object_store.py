@@ -222,6 +222,16 @@ def test_profiles(tmp_path: Path) -> None:
     assert account({"AWS_PROFILE": "r"}) == role
     assert account({"AWS_PROFILE": "two"}) == account({"AWS_PROFILE": "sso"}) == Account()
     assert account({**_TOKEN, "AWS_PROFILE": "r"}).access_key == "env"
+    config.write_text(
+        "[default]\nrole_arn = arn:d\nsource_profile = two\n[profile r]\nrole_arn = arn:r\n"
+        "source_profile = two\n",
+        "utf-8",
+    )
+    default = Account(role="arn:d", role_source="two")
+    assert account({}) == account({"AWS_PROFILE": "default"}) == default
+    assert account(_TOKEN, "default") == default
+    config.write_text(f"{config.read_text('utf-8')}[profile default]\nrole_arn = arn:p\n", "utf-8")
+    assert account({}) == Account(role="arn:p")
     with pytest.raises(ObjectNotInPrerequisiteState, match='profile "three" has no access key'):
         account({}, "three")
     keys.write_text("nonsense", "utf-8")
