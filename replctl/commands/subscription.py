@@ -129,7 +129,7 @@ def create_subscription(
             slot_name,
             enabled=options.enabled,
             two_phase_state=TwoPhaseState.PENDING if options.two_phase else TwoPhaseState.DISABLED,
-            table_map=given_map(session, options.table_map),
+            table_map=given_map(session, options.table_map, creates=options.create_tables),
         )
     )
     with session.read() as catalog:

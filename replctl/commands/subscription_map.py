@@ -24,6 +24,7 @@ from replctl.catalog.relation_kind import TABLE_KINDS, RelPersistence
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.table_map import TableMap, parse_table_map, shown_pair
 from replctl.catalog.transaction import Catalog
+from replctl.commands.naming import creation_schema
 from replctl.commands.subscription_table import change_known, give_up, read_again
 from replctl.does_not_exist import no_relation, no_schema
 from replctl.errors import ObjectNotInPrerequisiteState, WrongObjectType
@@ -36,18 +37,26 @@ from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
 
-def given_map(session: Session, text: str) -> TableMap:
+def given_map(session: Session, text: str, *, creates: bool = False) -> TableMap:
     """Return the map that a value of table_map describes.  Look up a target without a schema on the
     search path.
 
+    Args:
+        creates: the statement creates missing targets.  A target that no schema of the search path
+            has is then in the schema in which CREATE TABLE would create it.
+
     Raises:
         UndefinedTable: there is no such target.
+        InvalidSchemaName, InsufficientPrivilege: see creation_schema.
         InvalidParameterValue, SqlSyntaxError, DuplicateObject: see parse_table_map.
     """
 
     def schema_of(name: str) -> str:
         with session.read() as catalog:
-            oid = session.environment(catalog).relation_oid(None, name)
+            environment = session.environment(catalog)
+            oid = environment.relation_oid(None, name)
+            if oid is None and creates:
+                return creation_schema(environment, None, name).name
             found = {} if oid is None else relation_names(catalog, [oid])
         if oid not in found:
             raise no_relation(name)

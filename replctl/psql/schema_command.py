@@ -36,7 +36,7 @@ def show_schema(
         parse_conninfo(conninfo)
         reader = Subscription(
             0, session.database_oid, "", session.role_oid, conninfo, publications, None,
-            enabled=False, table_map=given_map(session, table_map),
+            enabled=False, table_map=given_map(session, table_map, creates=True),
         )  # fmt: skip
         with open_publisher(session, reader) as publisher:
             missing = publisher.tables.missing_publications(publications)

@@ -85,6 +85,28 @@ def test_tables_have_the_names_of_the_map_and_the_options(branch: Database) -> N
     ) == [("{deletion_vectors=off}",)]
 
 
+def test_a_target_without_a_schema_is_made_where_create_table_makes_it(branch: Database) -> None:
+    branch.run("CREATE SCHEMA gold; CREATE SCHEMA other; CREATE TABLE other.u (b int, a int)")
+    branch.run("SET search_path = missing, gold, other")
+    options = "table_map = 't = own, sales.orders = u'"
+    error = _error(branch, _SUBSCRIBE.format(options))
+    assert (error.sqlstate, error.message) == ("42P01", 'relation "own" does not exist')
+    options = "create_tables = true, table_map = 't = own'"
+    branch.run(_SUBSCRIBE.format(options))
+    assert branch.rows(_COLUMNS) == [
+        ("gold.own", "a b"),
+        ("other.u", "b a"),
+        ("sales.orders", "id m"),
+    ]
+    branch.run("DROP SUBSCRIPTION s")
+    branch.run("SET search_path = missing")
+    error = _error(branch, _SUBSCRIBE.format("create_tables = true, table_map = 't = new'"))
+    assert (error.sqlstate, error.message) == ("3F000", "no schema has been selected to create in")
+    branch.run("SET search_path = other, gold")
+    branch.run(_SUBSCRIBE.format(options))
+    assert ("gold.own", "a b") in branch.rows(_COLUMNS)
+
+
 _INDEXES = """
 SELECT nspname || '.' || relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind = 'i' AND c.oid >= 16384 ORDER BY 1

@@ -118,6 +118,11 @@ def test_a_partitioned_table_is_one_table_or_its_partitions(psql: Psql) -> None:
     assert _schema(psql, "root") == (
         f"CREATE TABLE public.parted (\n{columns}    CONSTRAINT parted_pkey PRIMARY KEY (id)\n);\n"
     )
+    mapped = psql(
+        "schema", "-d", "branch", "dbname=shop", "--publication", "root", "--table-map",
+        "parted = copy",
+    )  # fmt: skip
+    assert mapped.stdout.startswith("CREATE TABLE public.copy (\n"), mapped.stderr
     assert _schema(psql, "leaves") == (
         f"CREATE TABLE public.low (\n{columns}    CONSTRAINT low_pkey PRIMARY KEY (id)\n);\n"
     )
