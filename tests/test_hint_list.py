@@ -22,7 +22,7 @@ PLACES = (
     "commands/delta_property.py", "commands/file_layout.py", "commands/native_type.py",
     "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/subscription_map.py", "catalog/table_map.py",
-    "commands/follow_schema.py",
+    "commands/follow_schema.py", "commands/inherit.py",
     "commands/alter_table.py", "catalog/cluster_identity.py",
     "catalog/identify.py", "catalog/catalog_file.py", "catalog/open_cluster.py",
     "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
@@ -136,6 +136,10 @@ HINTS: dict[str, str] = {
     " 'SCHEMA.NAME').": "commands/test_create_tables.py::"
     "test_one_name_in_spark_for_several_tables_is_refused",
     "Choose another name: ALTER TABLE {} SET ({} = 'SCHEMA.NAME').": _REGISTERED,
+    'Leave column "{}" out: the table inherits it.': "commands/test_native_column.py::"
+    "test_a_conflict_of_inherited_types_shows_delta_types",
+    "To resolve the conflict, specify a default explicitly.": POSTGRESQL,
+    "A child table column cannot be generated unless its parent column is.": POSTGRESQL,
     "Make it in Spark: CREATE SCHEMA {}.": _REGISTERED,
     "Use DROP TABLE {} in Spark, which leaves the files.": f"{_NAMES}a_name_that_stays_in_spark",
     "Write USING delta LOCATION.": f"{_NAMES}names_that_lead_to_no_delta_table",

@@ -28,6 +28,7 @@ from replctl.expr import nodes
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.types.builtin import SystemRelation
+from replctl.types.delta_type import is_native, native_text
 
 
 def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
@@ -255,12 +256,15 @@ def _check_default(inherited: Column, own: Column) -> None:
 
 def _check_alike(ddl: Ddl, one: Column, other: Column, what: str) -> None:
     if not have_one_type(one, other):
-        shown = [
-            ddl.environment.format_type(c.declared_type, c.declared_typmod) for c in (one, other)
-        ]
-        raise DatatypeMismatch(
-            f"{what} has a type conflict", detail=f"{shown[0]} versus {shown[1]}"
-        )
+        shown = [_shown_type(ddl, column) for column in (one, other)]
+        message, detail = f"{what} has a type conflict", f"{shown[0]} versus {shown[1]}"
+        if is_native(one.type) and not what.startswith("inherited"):  # it cannot be declared
+            raise DatatypeMismatch(
+                message,
+                detail=detail,
+                hint=f'Leave column "{one.name}" out: the table inherits it.',
+            )
+        raise DatatypeMismatch(message, detail=detail)
     if one.collation != other.collation:
         raise CollationMismatch(
             f"{what} has a collation conflict",
@@ -268,3 +272,10 @@ def _check_alike(ddl: Ddl, one: Column, other: Column, what: str) -> None:
         )
     if one.generated != other.generated and what.startswith("inherited"):
         raise InvalidColumnDefinition(f"{what} has a generation conflict")
+
+
+def _shown_type(ddl: Ddl, column: Column) -> str:
+    """Return the type of a column in messages; the Delta type of a native column."""
+    if is_native(column.type):
+        return f"Delta type {native_text(column.type)}"
+    return ddl.environment.format_type(column.declared_type, column.declared_typmod)

@@ -90,6 +90,22 @@ def test_a_native_column_is_jsonb_with_an_option(table: Session) -> None:
         assert answer[0] == f'| {{"delta_type={_STRUCT}"}} | jsonb'
 
 
+def test_a_conflict_of_inherited_types_shows_delta_types(table: Session) -> None:
+    own = "create table own (s jsonb) inherits (t)"
+    assert answer_of(table, own)[-3:] == (
+        'ERROR 42804: column "s" has a type conflict',
+        f"DETAIL: Delta type {_STRUCT} versus jsonb",
+        'HINT: Leave column "s" out: the table inherits it.',
+    )
+    assert answer_of(table, "create table own () inherits (t)") == ("CREATE TABLE",)
+    set_it = "alter table w alter column s set (delta_type = 'VARIANT')"
+    assert answer_of(table, set_it) == ("ALTER TABLE",)
+    assert answer_of(table, "create table two () inherits (t, w)")[-2:] == (
+        'ERROR 42804: inherited column "s" has a type conflict',
+        f"DETAIL: Delta type {_STRUCT} versus Delta type VARIANT",
+    )
+
+
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
