@@ -174,11 +174,13 @@ class Cluster:
     # -- transactions
 
     @contextmanager
-    def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
+    def begin(
+        self, *, write: bool, in_recovery: bool = False, after_promotion: bool = False
+    ) -> Iterator[Connection]:
         """Yield a short SQLite transaction; commit it at the end, or roll back after an exception.
 
         Args:
-            in_recovery: standbys may make the change, too.
+            in_recovery, after_promotion: see `check_writable`.
 
         Raises:
             LockNotAvailable: another process did not end its transaction in time (55P03).
@@ -195,7 +197,9 @@ class Cluster:
                 immediate = connection.execution_options(replctl_write=write)
                 with immediate.begin():
                     if write:
-                        check_writable(immediate, in_recovery=in_recovery)
+                        check_writable(
+                            immediate, in_recovery=in_recovery, after_promotion=after_promotion
+                        )
                     try:
                         yield immediate
                     except MemoryError:  # a rollback needs memory, too

@@ -13,7 +13,6 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
-from replctl.catalog.catalog_engine import write_transaction
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.cluster_identity import identifier_at, is_at_home, record_home
 from replctl.catalog.home_directory import CATALOG
@@ -202,14 +201,14 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
     """Change the catalog of a copy so that it is a separate cluster.
 
     A new key signs the marks of its commits, so that neither cluster mistakes the other's commits
-    for its own.
+    for its own.  All changes of the catalog are one transaction.
 
     Args:
         versions: the newest version of each table in the home; -1 if no version is left.
     """
     identifier = new_system_identifier()
-    _accept_writes(cluster)
-    with cluster.begin(write=True) as connection:
+    # A copy that keeps the original's identity must not accept writes after an interruption
+    with cluster.begin(write=True, after_promotion=True) as connection:
         ended = _end_transactions(connection, versions)
         tables = _only_read(connection)
         inside, outside = _subscriptions(connection)
@@ -218,7 +217,7 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
         _disable(connection, cluster.backend, outside)
         connection.execute(
             update(state_schema.pg_control).values(
-                system_identifier=identifier, signing_key=new_signing_key()
+                system_identifier=identifier, signing_key=new_signing_key(), promoted_to=None
             )
         )
         record_home(connection, cluster.path.resolve())
@@ -232,17 +231,6 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
         tables,
         _forget_standbys(cluster),
     )
-
-
-def _accept_writes(cluster: Cluster) -> None:
-    """Let a copy of a replaced primary accept writes.  The promoted standby has its tables in the
-    original's home.
-    """
-    if cluster.control().promoted_to is not None:
-        if cluster.refusal is not None:
-            raise cluster.refusal
-        with write_transaction(cluster.engine) as connection:
-            connection.execute(update(state_schema.pg_control).values(promoted_to=None))
 
 
 def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> int:

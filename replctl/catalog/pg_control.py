@@ -65,11 +65,14 @@ def check_connectable(control: ControlData) -> None:
         )
 
 
-def check_writable(connection: Connection, *, in_recovery: bool) -> None:
+def check_writable(
+    connection: Connection, *, in_recovery: bool, after_promotion: bool = False
+) -> None:
     """Check that the catalog may be changed.  Each transaction that writes begins with this check.
 
     Args:
         in_recovery: standbys may make the change, too.
+        after_promotion: a primary that a standby has replaced may make the change, too.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby (25006).
@@ -77,7 +80,8 @@ def check_writable(connection: Connection, *, in_recovery: bool) -> None:
             catalog (57P03).
     """
     control = read_control(connection)
-    check_connectable(control)
+    if not after_promotion:
+        check_connectable(control)
     if control.revision not in (None, schema.REVISION):
         raise CannotConnectNow(
             f"the catalog was upgraded to revision {control.revision} while this program had it"

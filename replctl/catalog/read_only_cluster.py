@@ -65,7 +65,9 @@ class ReadOnlyCluster(Cluster):
         self.signing_key = control.signing_key
 
     @contextmanager
-    def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
+    def begin(
+        self, *, write: bool, in_recovery: bool = False, after_promotion: bool = False
+    ) -> Iterator[Connection]:
         """Yield a read-only transaction, as Cluster.begin does.
 
         Raises:

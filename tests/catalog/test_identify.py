@@ -16,6 +16,7 @@ from fix_lake import Lake
 from fix_psql import Psql
 from golden_script import answer_of
 
+from replctl.catalog import identify
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster, other_cluster
 from replctl.catalog.promotion import promote
@@ -206,6 +207,33 @@ def test_a_backup_of_a_primary_that_was_replaced_later(psql: Psql, tmp_path: Pat
     moved = psql("cluster", "identify", "--moved", "--home", copies[2])
     assert (moved.exit_code, moved.stderr) == (0, "")
     assert "was promoted in its place" in psql("--home", copies[2], "-Xc", "SELECT 1").stderr
+
+
+def test_an_interrupted_identify_keeps_a_copy_replaced(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the copy and the new primary would both accept writes, with one identifier."""
+
+    def die(*_args: object) -> int:
+        raise KeyboardInterrupt
+
+    primary = lake.session.cluster
+    create_standby(primary.path, tmp_path / "standby", "standby1")
+    with closing(open_cluster(tmp_path / "standby")) as standby:
+        promote(standby)
+    shutil.copytree(primary.path, tmp_path / "copy")
+    with closing(open_cluster(tmp_path / "copy", is_checked=False)) as copy:
+        before = copy.control()
+        with monkeypatch.context() as patch:
+            patch.setattr(identify, "_end_transactions", die)
+            with pytest.raises(KeyboardInterrupt):
+                identify_copied(copy)
+        assert copy.control() == before
+        assert before.promoted_to == str(tmp_path / "standby")
+        identify_copied(copy)
+    with closing(open_cluster(tmp_path / "copy")) as copy:
+        assert copy.control().promoted_to is None
+        rows(copy, "CREATE TABLE u (a int)")
 
 
 def test_the_tables_of_a_new_primary_are_not_changed(lake: Lake, tmp_path: Path) -> None:
