@@ -253,6 +253,8 @@ HINTS: dict[str, str] = {
     "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
     " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",
     "_identify_hint(path)": f"{_COMMANDS}a_copy_becomes_a_cluster_of_its_own_by_its_hint",
+    "_replaced_hint(path)": "catalog/test_identify.py::"
+    "test_a_backup_of_a_primary_that_was_replaced_later",
     'Replace the link with a copy of its target ("cp -rL" makes such copies).': f"{_COPIED}"
     "links_out_of_a_copy_are_refused",
     "Copy the cluster without hard links.": f"{_COPIED}"

@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, exc, inspect, select
+from sqlalchemy import Connection, Engine, exc, inspect
 
-from replctl.catalog import schema, state_schema
+from replctl.catalog import schema
 from replctl.catalog.catalog_engine import catalog_engine, write_transaction
 from replctl.catalog.catalog_file import (
     CatalogFiles,
@@ -25,7 +25,7 @@ from replctl.catalog.catalog_file import (
     replaced,
     stored_lsn,
 )
-from replctl.catalog.cluster_identity import check_identity, is_at_home
+from replctl.catalog.cluster_identity import check_identity, is_at_home, promoted_standby
 from replctl.catalog.home_directory import (
     CATALOG,
     check_holds_nothing_else,
@@ -426,16 +426,13 @@ class Cluster:
         does not replace a copy.
         """
         with self.engine.begin() as connection:
-            control = read_control(connection)
-            standbys = _homes_of_standbys(connection)
-        if control.promoted_to is not None:
-            return
-        for home in standbys:
-            if _timeline_of(Path(home), control.system_identifier) > control.timeline:
-                with self.begin(write=True) as connection:
-                    replace_by(connection, home)
-                    end_replacement(connection, home)
+            if read_control(connection).promoted_to is not None:
                 return
+            home = promoted_standby(connection)
+        if home is not None:
+            with self.begin(write=True) as connection:
+                replace_by(connection, home)
+                end_replacement(connection, home)
 
     # -- creating and upgrading
 
@@ -508,28 +505,5 @@ def _write_back(engine: Engine, home: Path) -> None:
         connection.cursor().execute("PRAGMA wal_checkpoint").fetchall()
     except sqlite3.Error as error:
         raise IoError(f'could not write the catalog in "{home}"', detail=f"{error}.") from error
-    finally:
-        connection.close()
-
-
-def _homes_of_standbys(connection: Connection) -> Sequence[str]:
-    home = state_schema.pg_replication_slots.c.standby_home
-    return connection.execute(select(home).where(home.is_not(None))).scalars().all()
-
-
-def _timeline_of(home: Path, system_identifier: int) -> int:
-    """Return the timeline of a promoted standby; 0 for one that still follows its primary, or if
-    its catalog cannot be read.
-    """
-    try:
-        connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error:  # the standby's disk may be unmounted; the next start tries again
-        return 0
-    query = "SELECT timeline FROM pg_control WHERE system_identifier = ? AND NOT is_in_recovery"
-    try:
-        row = connection.execute(query, (system_identifier,)).fetchone()
-        return 0 if row is None else int(row[0])
-    except sqlite3.Error:  # such as a damaged file: the primary must start anyway
-        return 0
     finally:
         connection.close()

@@ -190,20 +190,32 @@ def test_a_standby_reads_its_primary_s_tables_and_keeps_them(lake: Lake, tmp_pat
 def test_a_backup_of_a_primary_that_was_replaced_later(psql: Psql, tmp_path: Path) -> None:
     """A standby replaces the primary in its home, and no copy of it."""
     home, standby = os.environ["REPLCTL_HOME"], str(tmp_path / "standby")
-    copies = [str(tmp_path / name) for name in ("before", "after", "moved")]
+    copies = [str(tmp_path / name) for name in ("before", "after", "moved", "late", "later")]
     assert psql("-Xqc", "CREATE TABLE t (a int)").exit_code == 0
     assert psql("standby", "create", "--primary", home, "--home", standby).exit_code == 0
     assert psql("cluster", "backup", copies[0]).exit_code == 0
-    shutil.copytree(copies[0], copies[2])
+    for copy in copies[2:4]:
+        shutil.copytree(copies[0], copy)
     assert psql("standby", "promote", "--home", standby).exit_code == 0
-    shutil.copytree(home, copies[1])  # its catalog says that the standby was promoted
-    for copy in copies[:2]:
+    for copy in (copies[1], copies[4]):  # their catalogs say that the standby was promoted
+        shutil.copytree(home, copy)
+
+    def is_made_own(copy: str) -> bool:
         found = psql("cluster", "identify", "--copied", "--home", copy)
         assert (found.exit_code, found.stderr) == (0, "")
         assert psql("--home", copy, "-Xqc", "CREATE TABLE u (a int)").stderr == ""
         tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-        assert psql("--home", copy, "-XAtc", tables).stdout == "2\n"
+        return psql("--home", copy, "-XAtc", tables).stdout == "2\n"
+
+    assert all(map(is_made_own, copies[:2]))
     shutil.rmtree(home)
+    for copy in copies[3:]:  # without the original, they are no moved homes, either
+        refused = psql("--home", copy, "-Xc", "SELECT 1")
+        assert refused.exit_code == 2
+        assert f'"{copy}" is a copy of the cluster in "{home}"' in refused.stderr
+        assert f'The standby "{standby}" was promoted in place of that' in refused.stderr
+        assert f'run "replctl cluster identify --copied --home {copy}"' in refused.stderr
+        assert is_made_own(copy)
     moved = psql("cluster", "identify", "--moved", "--home", copies[2])
     assert (moved.exit_code, moved.stderr) == (0, "")
     assert "was promoted in its place" in psql("--home", copies[2], "-Xc", "SELECT 1").stderr
