@@ -4,6 +4,7 @@ kinds of nodes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,14 @@ def publisher_key(subscription: Subscription) -> Hashable:
     same role.
     """
     return connection_target(subscription.conninfo), subscription.owner
+
+
+def publisher_home(subscription: Subscription) -> Path | None:
+    """Return the resolved directory of a publisher in another cluster; None if the connection
+    string names no directory.
+    """
+    host = host_of(parse_conninfo(subscription.conninfo))
+    return Path(os.path.realpath(host)) if host.startswith("/") else None
 
 
 @contextmanager

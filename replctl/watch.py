@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 
 from replctl.apply_worker import Applied, Stopping
 from replctl.catalog.cluster import Cluster
@@ -11,7 +12,7 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import insert_lsn
 from replctl.errors import CannotConnectNow, IoError, PostgresError
 from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
-from replctl.open_node import open_publisher, publisher_key
+from replctl.open_node import open_publisher, publisher_home, publisher_key
 from replctl.record import dataclass
 from replctl.retry_schedule import RetrySchedule
 from replctl.session import Session
@@ -72,6 +73,7 @@ class Watch:
             retry_delay=self._delay,
             suspended_after=_SUSPENDED_AFTER,
         )
+        self._publishers: set[Path] = set()  # the homes that the last round used
         self._standings: dict[int, _Standing] = {}
         self._retries = RetrySchedule[int](self._delay)
         enabled_subscriptions(session, names)  # raises an error for an unknown name
@@ -83,12 +85,15 @@ class Watch:
             CannotConnectNow: a restored catalog has replaced the cluster's, or has overwritten that
                 of a publisher in another home.
         """
-        _check_files(self._session.cluster)
+        self._session.cluster.check_file()
         subscriptions = [
             subscription
             for subscription in enabled_subscriptions(self._session)
             if not self._names or subscription.name in self._names
         ]
+        self._publishers = {home for s in subscriptions if (home := publisher_home(s)) is not None}
+        for publisher in self._open_publishers():
+            _check_file(publisher)
         self._launcher.keep(subscriptions)
         known = self._standings
         self._standings = {s.oid: known.get(s.oid, _Standing()) for s in subscriptions}
@@ -110,6 +115,24 @@ class Watch:
                 self._retries.succeeded(subscription.oid)
                 standing.idle_since = now
         return failures
+
+    @property
+    def must_end(self) -> bool:
+        """Return whether this process cannot use the cluster's catalog again, because it was
+        replaced, or that of a publisher, because it was overwritten.
+        """
+        try:
+            is_replaced = self._session.cluster.is_replaced
+        except IoError:  # the next round reports it
+            return False
+        return is_replaced or any(map(_needs_restart, self._open_publishers()))
+
+    def _open_publishers(self) -> list[Cluster]:
+        """Return the publishers' clusters in other homes, if open.  Homes that subscriptions used
+        before stay open, but do not matter.
+        """
+        others = self._session.cluster.others
+        return [other for home, other in others.items() if home in self._publishers]
 
     def _delay(self, failures: int) -> float:
         """Return the seconds before a subscription or a copy is retried after this number of
@@ -157,19 +180,24 @@ class Watch:
         self._launcher.close(stays=False)
 
 
-def _check_files(cluster: Cluster) -> None:
-    """Check that the catalogs of a cluster and of its publishers were not replaced.
+def _check_file(publisher: Cluster) -> None:
+    """Check that the catalog of a publisher in another home was not overwritten.
 
     Raises:
         CannotConnectNow: see Watch.round.
-        IoError: the cluster's own home does not respond.
     """
-    cluster.check_file()
-    for other in list(cluster.others.values()):
-        try:
-            other.check_file()
-        except IoError:  # the run reports a home that does not respond
-            continue
-        except CannotConnectNow:
-            if other.needs_restart:
-                raise
+    try:
+        publisher.check_file()
+    except IoError:  # the run reports a home that does not respond
+        return
+    except CannotConnectNow:
+        if _needs_restart(publisher):
+            raise
+
+
+def _needs_restart(publisher: Cluster) -> bool:
+    """Return Cluster.needs_restart; False if the home does not respond now."""
+    try:
+        return publisher.needs_restart
+    except IoError:  # the run reports it
+        return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from replctl.errors import IoError, PostgresError
+from replctl.errors import PostgresError
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.stop_signals import StopSignals
@@ -15,7 +15,6 @@ from replctl.psql.variables import PsqlError
 
 if TYPE_CHECKING:
     from replctl.apply_worker import Applied
-    from replctl.catalog.cluster import Cluster
     from replctl.catalog.pg_subscription import Subscription
     from replctl.launcher import SyncFailure
     from replctl.psql.metrics import Metrics
@@ -96,20 +95,10 @@ def watch_subscriptions(
                     report_failures(settings, failures)
                     if metrics is not None:
                         metrics.failed(failures)
-            if not succeeded and _must_end(session.cluster):
+            if not succeeded and watch.must_end:
                 return False
             signals.sleep(interval)
     return True
-
-
-def _must_end(cluster: Cluster) -> bool:
-    """Return whether this process cannot use a catalog again, because it was replaced; False if a
-    home does not respond now.
-    """
-    try:
-        return cluster.is_replaced or any(other.needs_restart for other in cluster.others.values())
-    except IoError:  # the next round reports it
-        return False
 
 
 def _watch(

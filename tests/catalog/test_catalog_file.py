@@ -239,9 +239,11 @@ def test_a_watch_checks_the_catalogs_of_publishers(
     """The process cannot open a file again that was overwritten."""
     home, backup = tmp_path / "other", tmp_path / "backup.db"
     run(home, *tables("a", 1))
+    _subscribe(session, home)
     shutil.copy(home / _CATALOG, backup)
     run(home, *tables("lost", 2))
     opened = other_cluster(session.cluster, home)
+    _checkpoint(opened)
     publisher = Session.connect(opened, "postgres", "postgres")
     list(execute(publisher, "COMMENT ON TABLE lost1 IS 'in the -wal'"))
     publisher.close()
@@ -249,12 +251,44 @@ def test_a_watch_checks_the_catalogs_of_publishers(
     assert watch.round() == []
     put_back(home, backup)
     if put_back is _move_alone:
-        assert watch.round() == []
+        watch.round()
+        assert not watch.must_end
         assert other_cluster(session.cluster, home) is not opened
         return
     for attempt in (watch.round, partial(other_cluster, session.cluster, home)):
         with pytest.raises(CannotConnectNow, match="was replaced while this program had it open"):
             attempt()
+    assert watch.must_end
+    list(execute(session, f"ALTER SUBSCRIPTION {home.name} DISABLE"))
+    assert watch.round() == []  # no subscription needs the publisher
+    assert not watch.must_end
+
+
+def _subscribe(session: Session, home: Path) -> None:
+    """Subscribe to a publication without tables in another home.  Its name is the home's."""
+    run(home, "CREATE PUBLICATION p")
+    subscription = f"{home.name} CONNECTION 'host={home} dbname=postgres' PUBLICATION p"
+    list(execute(session, f"CREATE SUBSCRIPTION {subscription}"))
+
+
+def test_a_home_out_of_reach_hides_no_overwritten_one(session: Session, tmp_path: Path) -> None:
+    away, overwritten = homes = [tmp_path / name for name in ("away", "overwritten")]
+    for home in homes:
+        run(home, *tables("a", 1))
+        _subscribe(session, home)
+    shutil.copy(overwritten / _CATALOG, tmp_path / "backup.db")
+    run(overwritten, *tables("lost", 2))
+    _checkpoint(other_cluster(session.cluster, overwritten))
+    watch = Watch(session)
+    assert watch.round() == []
+    away.rename(tmp_path / "elsewhere")
+    away.symlink_to(away.name)  # each access fails with ELOOP
+    _copy_over(overwritten, tmp_path / "backup.db")
+    with pytest.raises(CannotConnectNow, match="was replaced while this program had it open"):
+        watch.round()
+    assert watch.must_end
+    away.unlink()
+    (tmp_path / "elsewhere").rename(away)
 
 
 @pytest.mark.parametrize("whose", ["standby", "primary"])
