@@ -72,6 +72,11 @@ class _Listed:
     targets: Sequence[AssignedColumn]
     rows: list[dict[int, nodes.Expr]]
 
+    @property
+    def assigned(self) -> set[int]:
+        """The attnums of the columns that have a value, instead of DEFAULT, in any row."""
+        return {attnum for row in self.rows for attnum in row}
+
 
 @dataclass(frozen=True, slots=True)
 class _Selected:
@@ -89,6 +94,11 @@ class _Selected:
     exprs: Sequence[nodes.Expr]
     given: dict[int, int]
 
+    @property
+    def assigned(self) -> set[int]:
+        """The attnums of the columns that have a value, instead of DEFAULT."""
+        return set(self.given)
+
 
 @dataclass(frozen=True, slots=True)
 class _NewRows:
@@ -97,13 +107,13 @@ class _NewRows:
     Attributes:
         texts: the canonical texts of the rows if all values are constants, else None.
         query: SQL of the rows, with the columns w<attnum>, if `texts` is None.
-        supplied: names of the columns with values in the statement.
+        assigned: names of the columns that have a value, instead of DEFAULT, in the statement.
     """
 
     columns: tuple[Column, ...]
     texts: list[list[str | None]] | None
     query: str
-    supplied: frozenset[str] = frozenset()
+    assigned: frozenset[str] = frozenset()
 
 
 def insert(session: Session, statement: ast.Insert) -> Result:
@@ -131,7 +141,7 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         outputs = returning_of(analyzer, relation, statement) if statement.returning else ()
         _check_permitted(context.environment, relation, source, outputs)
         rows = _new_rows(session, analyzer, relation, source, LakeDialect(context))
-        supplied = rows.supplied | action.assigned
+        supplied = frozenset(target.column.name for target in source.targets) | action.assigned
         plan = replace(plan, supplied=supplied, only_adds=action.update is None)
         _conditions, checks = changed_rows(
             context.environment.privileges,
@@ -144,7 +154,7 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
     check_names(session, context.read_tables)
     with (
         written(session, [plan]) as (table,),
-        _proposed(session, inserted_into(table.target, rows.supplied), rows) as proposed,
+        _proposed(session, inserted_into(table.target, rows.assigned), rows) as proposed,
     ):
         check_new_rows(session, relation, proposed, checks)
         with resolved(session, table, proposed, action) as outcome:
@@ -227,6 +237,7 @@ def _analyzed(
         listed = _listed_rows(analyzer, inner, targets, statement)
         targets = targets[: 0 if query is None else len(query.values[0])]
         if listed is not None:
+            _check_identity(relation, listed)
             return _Listed(targets, listed)
         assert query is not None
         is_given = [not isinstance(value, ast.SetToDefault) for value in query.values[0]]
@@ -276,7 +287,7 @@ def _new_rows(
         check_called(tree, dialect.context)
         text = _query_text(session, dialect, tree, stored, source.given)
         rows = _NewRows(stored, None, text)
-    return replace(rows, supplied=frozenset(target.column.name for target in source.targets))
+    return replace(rows, assigned=frozenset(c.name for c in stored if c.attnum in source.assigned))
 
 
 def _assigned_outputs(
@@ -368,6 +379,24 @@ def _listed_rows(
     return None if inner.last_set is not None else rows
 
 
+def _check_identity(relation: Relation, rows: Sequence[dict[int, nodes.Expr]]) -> None:
+    """Check that all rows have values for an identity column of a Delta table, or none of them.
+
+    Raises:
+        FeatureNotSupported: some rows have values (0A000).
+    """
+    for column in relation.columns:
+        if not column.identity or column.default is not None:
+            continue
+        if len({column.attnum in row for row in rows}) > 1:
+            raise FeatureNotSupported(
+                f'rows with and without a value for identity column "{column.name}" are not'
+                " supported in one INSERT",
+                detail=f'Column "{column.name}" is an identity column of the Delta table. In one'
+                " commit, Delta assigns its values in all rows or in none.",
+            )
+
+
 def _filled_rows(
     stored: tuple[Column, ...], rows: Sequence[dict[int, nodes.Expr]], dialect: LakeDialect
 ) -> _NewRows:
@@ -434,7 +463,6 @@ def _values_row(
     for raw, target in zip(raws, targets, strict=False):
         if isinstance(raw, ast.SetToDefault):
             target.check_default()
-            values.put(target.column, _value_of(target.column, {}))
             continue
         _check_given(target.column, statement)
         values.add(target, inner.expr(raw), raw_location(raw))

@@ -170,6 +170,14 @@ _ASSIGNED = (
         ),
         (
             _BY_DEFAULT,
+            "insert into t values (default), (7)",
+            '0A000: rows with and without a value for identity column "a" are not supported in one'
+            " INSERT",
+            'DETAIL: Column "a" is an identity column of the Delta table. In one commit, Delta'
+            " assigns its values in all rows or in none.",
+        ),
+        (
+            _BY_DEFAULT,
             "update t set a = 1",
             '428C9: column "a" cannot be updated',
             'DETAIL: Column "a" is an identity column of the Delta table. Delta does not update'
