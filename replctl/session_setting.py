@@ -171,9 +171,21 @@ def _read(session: Session, setting: Setting, value: str) -> str:
     )
 
 
+def reset_all(session: Session) -> None:
+    """Reset all settings, except the roles and the modes of the open transaction."""
+    for name in session.settings.keys() - {*ROLE_SETTINGS, *TRANSACTION_SETTINGS}:
+        _put(session, name, None, is_local=False)
+
+
 def _put(session: Session, key: str, value: str | None, *, is_local: bool) -> None:
-    if is_local and session.block is not None:
-        session.block.local_settings.setdefault(key, session.settings.get(key))
+    """Change or reset (None) a setting.  A change that is not local ends an earlier local one, so
+    that it stays after COMMIT (push_old_value in guc.c).
+    """
+    block = session.block
+    if block is not None and is_local:
+        block.local_settings.setdefault(key, session.settings.get(key))
+    elif block is not None:
+        block.local_settings.pop(key, None)
     session.put_setting(key, value)
 
 
@@ -253,12 +265,7 @@ def put_role(
     session: Session, what: str, role: tuple[int, str] | None, *, is_local: bool = False
 ) -> None:
     """Change `role` or `session_authorization`; None resets it."""
-    value = None if role is None else f"{role[0]} {role[1]}"
-    if is_local and session.block is None:
-        return
-    if is_local and session.block is not None:
-        session.block.local_settings.setdefault(what, session.settings.get(what))
-    session.put_setting(what, value)
+    _put(session, what, None if role is None else f"{role[0]} {role[1]}", is_local=is_local)
 
 
 def _role_to_become(session: Session, what: str, name: str) -> int:

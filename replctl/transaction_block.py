@@ -19,6 +19,7 @@ class Savepoint:
         name: the name.  If several savepoints have it, the newest one counts.
         log_lsn: the end of the log when the savepoint was set.
         settings: the values from SET before the savepoint.
+        local_settings: see TransactionBlock.
         versions: the versions of the tables that the block had written before the savepoint.
         definitions_lsn: see TransactionBlock.
         is_read_only: the block could not change anything before the savepoint.
@@ -27,6 +28,7 @@ class Savepoint:
     name: str
     log_lsn: int
     settings: dict[str, str]
+    local_settings: dict[str, str | None]
     versions: dict[int, int]
     definitions_lsn: int | None
     is_read_only: bool
@@ -49,7 +51,8 @@ class TransactionBlock:
         changes_definitions: the block changes definitions that decoding reads.
         definitions_lsn: the end of the log before the block first changed definitions; None if it
             has changed none.
-        local_settings: settings changed by SET LOCAL, with the previous values (None: the default).
+        local_settings: settings whose values end with the block (SET LOCAL), with the values that
+            COMMIT restores (None: the default).
         xids: the transaction numbers of the block and its savepoints.
         savepoints: the open savepoints, the innermost last.
         locked: OIDs of relations that the block locks until its end.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from replctl.commands.temporary import drop_temporary_relations
-from replctl.commands.variable import reset_all
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.session_setting import reset_all
 from replctl.transaction_block import prevent_in_block
 
 

@@ -13,7 +13,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.session_setting import TRANSACTION_SETTINGS, read_stored_value
+from replctl.session_setting import TRANSACTION_SETTINGS, read_stored_value, reset_all
 from replctl.transaction_block import prevent_in_block
 from replctl.types.guc import (
     ROLE_SETTINGS,
@@ -61,12 +61,6 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
         value = joined(find_setting(statement.name), statement)
     session.change_setting(statement.name, value, is_local=statement.is_local)
     return tag
-
-
-def reset_all(session: Session) -> None:
-    """Reset all settings, except the roles and the modes of the open transaction."""
-    for name in session.settings.keys() - {*ROLE_SETTINGS, *TRANSACTION_SETTINGS}:
-        session.put_setting(name, None)
 
 
 def joined(setting: Setting, change: ast.VariableSet) -> str:

@@ -155,6 +155,7 @@ def savepoint(session: Session, name: str) -> None:
             name,
             lsn,
             dict(session.settings),
+            dict(block.local_settings),
             versions,
             block.definitions_lsn,
             block.is_read_only,
@@ -205,6 +206,7 @@ def rollback_to(session: Session, name: str) -> None:
     block.xids.levels[place + 1 :] = [[]]
     del block.savepoints[place + 1 :]
     session.settings = dict(goal.settings)
+    block.local_settings = dict(goal.local_settings)
     block.has_failed = False
 
 
