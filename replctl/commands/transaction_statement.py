@@ -110,8 +110,11 @@ def _end(session: Session, statement: ast.TransactionStmt) -> str:
         session.notice("there is no transaction in progress", severity="WARNING", sqlstate="25P01")
     if current is None:
         return tag
+    commits = statement.kind == "commit" and not current.has_failed
+    if not commits and current.savepoints:  # the characteristics are those before the savepoints
+        current.is_read_only = current.savepoints[0].is_read_only
     characteristics = {name: session.setting(name) for name in TRANSACTION_SETTINGS}
-    if statement.kind == "commit" and not current.has_failed:
+    if commits:
         block.commit(session)
     else:
         tag = "ROLLBACK"
