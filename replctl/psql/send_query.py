@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from replctl.errors import PostgresError
+from replctl.psql.command_no_begin import runs_without_begin
 from replctl.psql.copy_data import CopyData
 from replctl.psql.crosstabview import Crosstab, crosstab
 from replctl.psql.output import Output
@@ -172,21 +173,15 @@ def _results(settings: PsqlSettings, text: str) -> Iterator[Result]:
 
 
 def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
-    """Begin a block if AUTOCOMMIT is off, unless the statement itself begins one."""
+    """Begin a block if AUTOCOMMIT is off, unless the statement controls transactions or cannot run
+    in a block.
+    """
     if (
         settings.variables.is_on("AUTOCOMMIT")
         or settings.transaction_status is not TransactionStatus.IDLE
     ):
         return True
-    words = text.upper().split(None, 1)
-    if not words or words[0].rstrip(";") in (
-        "BEGIN",
-        "START",
-        "COMMIT",
-        "END",
-        "ROLLBACK",
-        "ABORT",
-    ):
+    if not text.strip() or runs_without_begin(text):
         return True
     return run_silently(settings, "BEGIN")
 
