@@ -193,6 +193,8 @@ def _change(
     member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
     entry = relation_entry(analyzer.environment, member, TARGET, alias)
+    if statement.relation.alias is None:
+        entry = replace(entry, schema=named.schema)
     scope = FromScope((entry,), entry.columns)
     inner = analyzer.analyzer(scope, ExprContext.UPDATE)
     items = statement.from_clause if isinstance(statement, ast.Update) else statement.using

@@ -74,6 +74,12 @@ class RangeTableEntry:
     def expand(self, pos: int) -> tuple[NamedColumn, ...]:
         return tuple((name, _at(expr, pos)) for name, expr in self.columns)
 
+    def conflicts_with(self, other: RangeTableEntry) -> bool:
+        """Return whether two entries of one query have the same name (checkNameSpaceConflicts)."""
+        if self.name != other.name or not (self.is_visible and other.is_visible):
+            return False
+        return None in (self.schema, other.schema) or self.schema == other.schema
+
     def outer(self) -> RangeTableEntry:
         """Return the entry for use in a subquery, which is one query level deeper."""
         columns = tuple((name, _one_level_out(expr)) for name, expr in self.columns)
@@ -185,11 +191,11 @@ class FromScope:
         """Return the scope of `FROM a, b` for the scopes of a and b.
 
         Raises:
-            DuplicateAlias: both have a table with the same name (42712).
+            DuplicateAlias: both have a table with the same name (42712). Tables of two schemas,
+                without aliases, may have the same name.
         """
-        names = {(entry.name, entry.schema) for entry in self.entries if entry.is_visible}
         for entry in other.entries:
-            if entry.is_visible and (entry.name, entry.schema) in names:
+            if any(entry.conflicts_with(own) for own in self.entries):
                 raise DuplicateAlias(f'table name "{entry.name}" specified more than once')
         return dataclasses.replace(
             self, entries=self.entries + other.entries, columns=self.columns + other.columns

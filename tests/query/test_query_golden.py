@@ -23,6 +23,7 @@ WITHOUT_SPARK = (
     "project_set",
     "recursion",
     "set_row",
+    "target_name",
     "text_search_names",
     "value_sets",
     "window_counts",
