@@ -9,7 +9,7 @@ from replctl.catalog.heap import update_column, update_constraint, update_index,
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_of, insert_parent
-from replctl.catalog.relation_kind import ConstraintKind, Identity
+from replctl.catalog.relation_kind import TABLE_KINDS, ConstraintKind, Identity, RelKind
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import references_to
@@ -46,8 +46,7 @@ def attach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
     if not parent.is_partitioned:
         raise InvalidObjectDefinition(f'table "{parent.name}" is not partitioned')
     bound = analyze_bound(ddl, parent, command.bound)
-    partition = _table(ddl, command)
-    ddl.privileges.check_relation_owner(partition)
+    partition = _own_table(ddl, command, "ATTACH PARTITION")
     if partition.is_partition:
         raise WrongObjectType(f'"{partition.name}" is already a partition')
     if partition.parents:
@@ -117,8 +116,7 @@ def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None
         DatatypeMismatch: the table lacks a column or a constraint of the parent.
     """
     _check_own_inheritance(relation)
-    parent = _table(ddl, command)
-    ddl.privileges.check_relation_owner(parent)
+    parent = _own_table(ddl, command, "INHERIT")
     if parent.is_partition:
         raise WrongObjectType("cannot inherit from a partition")
     if parent.is_partitioned:
@@ -156,11 +154,41 @@ def _check_own_inheritance(relation: Relation) -> None:
 
 
 def _table(ddl: Ddl, command: ast.AlterTableCmd) -> Relation:
+    return _user_relation(_opened(ddl, command))
+
+
+def _own_table(ddl: Ddl, command: ast.AlterTableCmd, action: str) -> Relation:
+    """Return the other table of an action, which must belong to the current role
+    (ATSimplePermissions).
+
+    Args:
+        action: the words of the action, for the error message.
+
+    Raises:
+        WrongObjectType: the relation is not a table.
+        InsufficientPrivilege: the role does not own it, or it is a system catalog.
+    """
+    found = _opened(ddl, command)
+    kind = RelKind(found.kind)
+    if kind not in TABLE_KINDS:
+        raise WrongObjectType(
+            f'ALTER action {action} cannot be performed on relation "{found.name}"',
+            detail=f"This operation is not supported for {kind.plural}.",
+        )
+    table = _user_relation(found)
+    ddl.privileges.check_relation_owner(table)
+    return table
+
+
+def _opened(ddl: Ddl, command: ast.AlterTableCmd) -> Relation | SystemRelation:
     assert command.relation is not None
-    found = open_relation(ddl.environment, replace(command.relation, pos=-1))
-    if isinstance(found, SystemRelation):
-        raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
-    return found
+    return open_relation(ddl.environment, replace(command.relation, pos=-1), or_sequence=True)
+
+
+def _user_relation(relation: Relation | SystemRelation) -> Relation:
+    if isinstance(relation, SystemRelation):
+        raise InsufficientPrivilege(f'permission denied: "{relation.name}" is a system catalog')
+    return relation
 
 
 def _check_circle(ddl: Ddl, child: Relation, parent: Relation) -> None:

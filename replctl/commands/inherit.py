@@ -41,7 +41,7 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
     """
     parents: list[Relation] = []
     for name in names:
-        parent = open_relation(ddl.environment, replace(name, pos=-1))
+        parent = open_relation(ddl.environment, replace(name, pos=-1), or_sequence=True)
         if isinstance(parent, SystemRelation):
             raise InsufficientPrivilege(f'permission denied: "{parent.name}" is a system catalog')
         if parent.kind not in TABLE_KINDS:
