@@ -478,20 +478,30 @@ def uses_own_columns(expr: nodes.Expr) -> bool:
     """Return whether an expression, or a subquery in it, uses columns of the query to which the
     expression belongs (contain_vars_of_level).
     """
+    return any(
+        isinstance(node, nodes.Var) and node.levels_up == depth for node, depth in walk_levels(expr)
+    )
 
-    def uses(part: Any, depth: int) -> bool:
-        match part:
-            case tuple():
-                return any(uses(item, depth) for item in part)
-            case nodes.Var():
-                return part.levels_up == depth
-            case FromSubquery():
-                return uses(part.query, depth + 1)
-            case nodes.SubLink():
-                return uses(part.query, depth + 1) or uses(part.test, depth)
-        if not dataclasses.is_dataclass(part) or isinstance(part, Relation | SystemRelation):
-            return False
-        values = (getattr(part, field.name) for field in dataclasses.fields(part))
-        return any(uses(value, depth) for value in values)
 
-    return uses(expr, 0)
+def walk_levels(
+    part: Any, depth: int = 0, is_entered: Callable[[Any, int], bool] = lambda _node, _depth: True
+) -> Iterator[tuple[Any, int]]:
+    """Yield the nodes of an expression or a query, including those in subqueries, parents first.
+
+    A node with `levels_up` equal to its depth belongs to the query of `part`.
+
+    Args:
+        depth: the depth of `part`. Each subquery is one level deeper.
+        is_entered: tells whether to visit the parts of a node at a depth.
+    """
+    if isinstance(part, tuple):
+        for item in part:
+            yield from walk_levels(item, depth, is_entered)
+    if not dataclasses.is_dataclass(part) or isinstance(part, Relation | SystemRelation):
+        return
+    yield part, depth
+    if not is_entered(part, depth):
+        return
+    for field in dataclasses.fields(part):
+        has_query = field.name == "query" and isinstance(part, FromSubquery | nodes.SubLink)
+        yield from walk_levels(getattr(part, field.name), depth + has_query, is_entered)

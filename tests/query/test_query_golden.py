@@ -25,6 +25,7 @@ WITHOUT_SPARK = (
     "set_row",
     "target_name",
     "text_search_names",
+    "ungrouped_columns",
     "value_sets",
     "window_counts",
 )
