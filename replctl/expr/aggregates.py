@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from replctl.errors import (
@@ -209,31 +209,29 @@ def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
 def _level_of_args(
     direct: Sequence[nodes.Expr], args: Sequence[nodes.Expr], condition: nodes.Expr | None
 ) -> int:
-    """Return the query level of an aggregate, like check_agg_arguments in parse_agg.c, but without
-    looking into subqueries.
-    """
+    """Return the query level of an aggregate, like check_agg_arguments in parse_agg.c."""
     inner = [*args, *([] if condition is None else [condition])]
     _check_contents([*inner, *direct])
-    aggregate_levels = [found.levels_up for found in _aggregates(inner)]
-    variable_levels = [found.levels_up for found in _variables(inner)]
+    aggregate_levels = [level for _found, level in _aggregates(inner)]
+    variable_levels = [level for _found, level in _variables(inner)]
     level = min((*aggregate_levels, *variable_levels), default=0)
     if level in aggregate_levels:
         raise _nested(inner, level)
-    for found in _variables(direct):
-        if found.levels_up < level:
+    for variable, variable_level in _variables(direct):
+        if variable_level < level:
             raise GroupingError(
                 "outer-level aggregate cannot contain a lower-level variable in its direct "
                 "arguments",
-                position=found.pos,
+                position=variable.pos,
             )
-    for aggregate in _aggregates(direct):
-        if aggregate.levels_up <= level:
-            raise _nested(direct, aggregate.levels_up)
+    for _aggregate, aggregate_level in _aggregates(direct):
+        if aggregate_level <= level:
+            raise _nested(direct, aggregate_level)
     return level
 
 
 def _nested(exprs: Iterable[nodes.Expr], level: int) -> GroupingError:
-    position = next((found.pos for found in _aggregates(exprs) if found.levels_up == level), -1)
+    position = next((found.pos for found, of in _aggregates(exprs) if of == level), -1)
     return GroupingError("aggregate function calls cannot be nested", position=position)
 
 
@@ -254,15 +252,33 @@ def _check_contents(exprs: Iterable[nodes.Expr]) -> None:
                 )
 
 
-def _aggregates(exprs: Iterable[nodes.Expr]) -> Iterable[nodes.Aggref | nodes.GroupingFunc]:
-    for expr in exprs:
-        for node in nodes.walk(expr):
-            if isinstance(node, nodes.Aggref | nodes.GroupingFunc):
-                yield node
+def _aggregates(
+    exprs: Iterable[nodes.Expr],
+) -> Iterator[tuple[nodes.Aggref | nodes.GroupingFunc, int]]:
+    for node, level in _references(exprs):
+        if isinstance(node, nodes.Aggref | nodes.GroupingFunc):
+            yield node, level
 
 
-def _variables(exprs: Iterable[nodes.Expr]) -> Iterable[nodes.Var]:
+def _variables(exprs: Iterable[nodes.Expr]) -> Iterator[tuple[nodes.Var, int]]:
+    for node, level in _references(exprs):
+        if isinstance(node, nodes.Var):
+            yield node, level
+
+
+def _references(exprs: Iterable[nodes.Expr]) -> Iterator[tuple[nodes.Node, int]]:
+    """Yield columns and aggregates with the levels of their queries, as seen from `exprs`. Those
+    that subqueries in `exprs` have of their own are left out.
+    """
     for expr in exprs:
-        for node in nodes.walk(expr):
-            if isinstance(node, nodes.Var):
-                yield node
+        for node, depth in _with_subqueries(expr):
+            level = getattr(node, "levels_up", -1) - depth
+            if level >= 0:
+                yield node, level
+
+
+def _with_subqueries(expr: nodes.Expr) -> Iterator[tuple[nodes.Node, int]]:
+    for node in nodes.walk(expr):
+        yield node, 0
+        if isinstance(node, nodes.SubLink):
+            yield from node.query.walk_levels(1)

@@ -22,6 +22,7 @@ from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
 from replctl.query.composite_key import check_composite_keys
 from replctl.query.inline_function import check_no_calls, inlined
+from replctl.query.outer_aggregate import with_own_aggregates
 from replctl.query.plain_sets import with_plain_sets
 from replctl.query.project_set import with_sets_in_from
 from replctl.query.row_policy import condition_query, visible_rows
@@ -65,7 +66,7 @@ def rewritten(
 ) -> Query:
     """Return a query that an engine can run: replace views by their queries, add the conditions of
     policies, inline user-defined functions, apply the session's settings, and move set-returning
-    calls to FROM.
+    calls, and aggregates that subqueries use, to FROM.
 
     Args:
         privileges: the privileges of the reading role; default: the current role.
@@ -89,6 +90,7 @@ def rewritten(
     result = without_user_types(context.environment, with_output_keys(result), transform)
     result = in_form(context.session, result)
     varnos = count(max(_varnos(result), default=0) + 1)
+    result = with_own_aggregates(result, varnos)
     result = with_plain_sets(with_sets_in_from(context.environment, result, varnos))
     if not keeps_calls:
         check_no_calls(context.environment, result)

@@ -211,6 +211,10 @@ class Query:
             if not output.is_junk
         )
 
+    def walk_levels(self, depth: int) -> Iterator[tuple[Any, int]]:
+        """Yield the nodes of this query, whose depth is `depth` (see the function walk_levels)."""
+        return walk_levels(self, depth)
+
 
 def transform(value: Any, function: Callable[[Any], Any]) -> Any:
     """Return a copy of a query, or of a part of one, in which `function` replaces nodes, top down.
@@ -218,23 +222,40 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
     `function` returns the replacement of a node, or None to keep the node and visit its parts. It
     does not visit relations.
     """
-    if isinstance(value, tuple):
-        return tuple(transform(item, function) for item in value)
-    if not dataclasses.is_dataclass(value) or isinstance(value, Relation | SystemRelation):
-        return value
-    replacement = function(value)
-    return transform_parts(value, function) if replacement is None else replacement
+    return transform_levels(value, lambda node, _depth: function(node))
 
 
 def transform_parts(value: Any, function: Callable[[Any], Any]) -> Any:
     """Return a copy of a node in which `function` replaces the nodes below it, top down."""
+    return transform_level_parts(value, lambda node, _depth: function(node))
+
+
+def transform_levels(value: Any, function: Callable[[Any, int], Any], depth: int = 0) -> Any:
+    """Return a copy like `transform`, whose `function` also gets the depth of a node (see
+    `walk_levels`).
+    """
+    if isinstance(value, tuple):
+        return tuple(transform_levels(item, function, depth) for item in value)
+    if not dataclasses.is_dataclass(value) or isinstance(value, Relation | SystemRelation):
+        return value
+    replacement = function(value, depth)
+    return transform_level_parts(value, function, depth) if replacement is None else replacement
+
+
+def transform_level_parts(value: Any, function: Callable[[Any, int], Any], depth: int = 0) -> Any:
+    """Return a copy like `transform_parts`; the node `value` has this depth."""
     changes = {}
     for field in dataclasses.fields(value):
         before = getattr(value, field.name)
-        after = transform(before, function)
+        after = transform_levels(before, function, depth + _is_deeper(value, field.name))
         if after is not before and after != before:
             changes[field.name] = after
     return dataclasses.replace(value, **changes) if changes else value
+
+
+def _is_deeper(node: Any, field: str) -> bool:
+    """Return whether a field has a subquery, which is one level deeper than its node."""
+    return field == "query" and isinstance(node, FromSubquery | nodes.SubLink)
 
 
 def with_output_keys(query: Query) -> Query:
@@ -503,5 +524,5 @@ def walk_levels(
     if not is_entered(part, depth):
         return
     for field in dataclasses.fields(part):
-        has_query = field.name == "query" and isinstance(part, FromSubquery | nodes.SubLink)
-        yield from walk_levels(getattr(part, field.name), depth + has_query, is_entered)
+        inner_depth = depth + _is_deeper(part, field.name)
+        yield from walk_levels(getattr(part, field.name), inner_depth, is_entered)

@@ -20,6 +20,7 @@ WITHOUT_SPARK = (
     "explain_options",
     "operator",
     "having",
+    "outer_aggregates",
     "project_set",
     "recursion",
     "set_row",
