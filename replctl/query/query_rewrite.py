@@ -21,6 +21,7 @@ from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import FunctionContext
 from replctl.query import stored
 from replctl.query.composite_key import check_composite_keys
+from replctl.query.exists import with_plain_exists
 from replctl.query.inline_function import check_no_calls, inlined
 from replctl.query.outer_aggregate import with_own_aggregates
 from replctl.query.plain_sets import with_plain_sets
@@ -90,7 +91,7 @@ def rewritten(
     result = without_user_types(context.environment, with_output_keys(result), transform)
     result = in_form(context.session, result)
     varnos = count(max(_varnos(result), default=0) + 1)
-    result = with_own_aggregates(result, varnos)
+    result = with_own_aggregates(with_plain_exists(result), varnos)
     result = with_plain_sets(with_sets_in_from(context.environment, result, varnos))
     if not keeps_calls:
         check_no_calls(context.environment, result)
