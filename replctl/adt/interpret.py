@@ -426,7 +426,7 @@ def _via_text(expr: nodes.CoerceViaIO) -> Step:
     enum, labels = expr.enum or ("", None)
     for name in (source, target) if labels is None else (source,):
         if not type_text.is_supported(name):
-            raise FeatureNotSupported(f"values of type {name} are not supported")
+            raise type_text.unsupported(name)
 
     def evaluate(row: Sequence[Any], operand: Any) -> Any:
         value = step(row, operand)

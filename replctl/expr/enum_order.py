@@ -2,6 +2,7 @@
 
 m < 'ok'         becomes  array_position('{sad,ok,happy}', m::text) < 2
 m = 'ok'         becomes  m::text = 'ok'
+m || 'x'         becomes  m::text || 'x'
 t::mood          becomes  t, with an error if it is not a label
 max(m)           becomes  ('{sad,ok,happy}'::text[])[max(array_position(...))]
 ORDER BY m       becomes  ORDER BY array_position(...)
@@ -67,6 +68,9 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
     match node:
         case nodes.OpExpr(function=function, args=(left, right)) if function in _COMPARISONS:
             return _comparison(environment, function, left.type, inner(left), inner(right))
+        case nodes.OpExpr(function="textanycat" | "anytextcat", args=args):
+            texts = (label(a) if is_enum(environment, a.type) else a for a in map(inner, args))
+            return replace(node, args=tuple(texts))
         case nodes.FuncExpr(function_oid=oid, name=name, args=args) if oid in _comparing():
             return _compared(environment, name, args[0].type, tuple(map(inner, args)))
         case nodes.DistinctExpr(function="enum_eq", args=(left, right)):

@@ -126,12 +126,20 @@ def is_supported(type_name: str) -> bool:
     return element in _MODULE_OF and (element == type_name or element not in _WITHOUT_ARRAY)
 
 
+def unsupported(type_name: str) -> FeatureNotSupported:
+    """Return the error for values of a type that this module does not support. It does not know
+    the names of user-defined types.
+    """
+    shown = "user-defined types" if type_name.startswith("@") else f"type {type_name}"
+    return FeatureNotSupported(f"values of {shown} are not supported")
+
+
 @cache
 def _form(type_name: str) -> TextForm:
     if type_name.startswith("@"):  # a user's enum, whose labels the catalog has checked
         return _form("text")
     if not is_supported(type_name):
-        raise FeatureNotSupported(f"values of type {type_name} are not supported")
+        raise unsupported(type_name)
     if type_name in _MODULE_OF:
         module = import_module(f"replctl.types.{_MODULE_OF[type_name]}")
         form: TextForm = module.FORMS[type_name]

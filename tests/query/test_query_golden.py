@@ -17,6 +17,7 @@ WITHOUT_SPARK = (
     "select_values",
     "composite_formats",
     "enum_array_values",
+    "enum_concatenation",
     "exists",
     "explain_options",
     "operator",

@@ -1,0 +1,10 @@
+CREATE TYPE mood AS ENUM ('a', 'b');
+CREATE DOMAIN calm AS mood CHECK (value <> 'b');
+CREATE TABLE mm (m mood, ms mood[], c calm);
+SELECT m || 'x', 'x' || m, m || 'x'::text, 'x'::text || m, m || 'x'::varchar FROM mm;
+SELECT c || 'x', 'x' || c FROM mm;
+SELECT (m || 'x') || 'y' FROM mm WHERE m || 'x' = 'bx' ORDER BY m || 'z';
+SELECT m || 'x', 'x' || m FROM (VALUES (1, 'a'::mood), (2, 'b'), (3, NULL)) v (i, m) ORDER BY i;
+SELECT m || m FROM mm;
+SELECT ms || 'x'::text FROM mm;
+SELECT 'a'::mood || 'x', NULL::mood || 'x';
