@@ -480,7 +480,8 @@ class QueryAnalyzer:
                 computed.append(merged[-1])
         scope = merged_scope(left_scope, right_scope, kind, merged)
         if item.on is not None:
-            analyzer.scope = FromScope(scope.entries, scope.columns, before.parent)
+            hidden = (*scope.hidden, *before.own_names)
+            analyzer.scope = FromScope(scope.entries, scope.columns, before.parent, hidden)
             with analyzer.in_context(ExprContext.JOIN_ON):
                 conditions.append(self.finished(analyzer.boolean(item.on, "JOIN/ON")))
         analyzer.scope = before
@@ -491,7 +492,7 @@ class QueryAnalyzer:
                 self._new_varno(),
                 renamed(scope.columns, item.alias.columns, item.alias.name, kind="join expression"),
             )
-            scope = FromScope((entry,), entry.columns, before.parent)
+            scope = FromScope((entry,), entry.columns, before.parent, scope.own_names)
         return Join(kind, left, right, on, using, tuple(computed)), scope
 
     def _equality(

@@ -198,12 +198,20 @@ class FromScope:
             if any(entry.conflicts_with(own) for own in self.entries):
                 raise DuplicateAlias(f'table name "{entry.name}" specified more than once')
         return dataclasses.replace(
-            self, entries=self.entries + other.entries, columns=self.columns + other.columns
+            self,
+            entries=self.entries + other.entries,
+            columns=self.columns + other.columns,
+            hidden=self.hidden + other.hidden,
         )
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Return the names of the tables of this query, also of those in `hidden`."""
+        return (*(entry.name for entry in self.entries), *self.hidden)
 
     def _all_names(self) -> set[str]:
         """Return the names of the tables of this query and of outer queries."""
-        own = {entry.name for entry in self.entries} | {*self.hidden}
+        own = {*self.own_names}
         return own if self.parent is None else own | self.parent._all_names()
 
     def _all_entries(self) -> tuple[RangeTableEntry, ...]:
@@ -219,7 +227,7 @@ def merged_scope(
     names = {name for name, _expr in merged}
     both = left.joined_with(right)
     rest = tuple((name, expr) for name, expr in left.columns + right.columns if name not in names)
-    return FromScope(both.entries, tuple(merged) + rest, both.parent)
+    return FromScope(both.entries, tuple(merged) + rest, both.parent, both.hidden)
 
 
 def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr:

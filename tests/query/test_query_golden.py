@@ -20,6 +20,7 @@ WITHOUT_SPARK = (
     "enum_concatenation",
     "exists",
     "explain_options",
+    "hidden_tables",
     "operator",
     "having",
     "outer_aggregates",

@@ -1,0 +1,16 @@
+CREATE TABLE t (a int, b int);
+CREATE TABLE s (a int, b int);
+SELECT * FROM t x, s y JOIN t z ON x.a = z.a;
+SELECT * FROM s y JOIN t z ON x.a = z.a, t x;
+SELECT 1 FROM t x, s y LEFT JOIN (t z JOIN s w ON x.a = w.a) ON true;
+SELECT 1 FROM t x JOIN (s y JOIN t z ON x.a = z.a) ON true;
+SELECT t.a FROM (t JOIN s USING (a)) AS z;
+SELECT s.a FROM (t JOIN s USING (a)) AS z WHERE t.a = 1;
+SELECT z.a FROM (t JOIN s USING (a)) AS z JOIN t y ON s.a = y.a;
+SELECT (SELECT t.a) FROM (t JOIN s USING (a)) AS z;
+SELECT z.a FROM (SELECT t.a) z, t;
+SELECT z.a FROM (SELECT s.a) z;
+DELETE FROM t USING s JOIN s z ON t.a = z.a;
+UPDATE t SET a = 1 FROM s JOIN s z ON t.a = z.a;
+SELECT z.a FROM (SELECT 1 AS a) z JOIN t ON unnamed_subquery.a = 1;
+SELECT 1 FROM (SELECT 1 AS a), s JOIN t ON unnamed_subquery.a = 1;
