@@ -19,6 +19,7 @@ _STATEMENT = re.compile(r"`([^`]+;)`")
 _TABLES = """
 CREATE TABLE t (id int PRIMARY KEY, a int, b text, n numeric, j jsonb, d date, ts timestamptz);
 CREATE TABLE r (id int REFERENCES t);
+CREATE TABLE u (id int PRIMARY KEY, a int UNIQUE);
 CREATE TABLE o (id int) PARTITION BY LIST (id);
 CREATE TABLE o1 PARTITION OF o FOR VALUES IN (1);
 CREATE UNIQUE INDEX ON o1 (id);
