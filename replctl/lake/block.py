@@ -20,7 +20,12 @@ from replctl.catalog.pg_replication_slots import advance_origin, commit_with_ori
 from replctl.catalog.pg_wal import take_back
 from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import abandon_storage
-from replctl.catalog.transaction import abort_transaction, insert_lsn, put_definitions_lsn
+from replctl.catalog.transaction import (
+    BlockXids,
+    abort_transaction,
+    insert_lsn,
+    put_definitions_lsn,
+)
 from replctl.errors import InvalidSavepointSpecification, PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
@@ -192,7 +197,8 @@ def rollback_to(session: Session, name: str) -> None:
     block.definitions_lsn = goal.definitions_lsn
     block.is_read_only = goal.is_read_only
     top = block.xids.top
-    relations = {} if top is None else undo_commits(session, top, goal.versions)
+    kept = BlockXids(block.xids.levels[: place + 1])
+    relations = {} if top is None else undo_commits(session, top, goal.versions, kept=kept)
     gone = [xid for level in block.xids.levels[place + 1 :] for xid in level]
     with session.cluster.write(session.database_oid, block.xids) as catalog:
         for relation in relations.values():

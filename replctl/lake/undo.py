@@ -36,17 +36,19 @@ def undo_commits(
     xid: int,
     floors: Mapping[int, int] | None = None,
     only: Collection[int] | None = None,
+    kept: BlockXids | None = None,
 ) -> dict[int, Relation]:
     """Undo the writes of a transaction with inverse commits, which replctl does not decode.
 
     Args:
         floors: versions, by OID, up to which the transaction's writes stay.
         only: OIDs of the relations to undo; None for all.
+        kept: the numbers of the transaction whose definitions stay; None for none of them.
 
     Returns:
         the relations that the transaction intended to write, limited to `only`.
     """
-    intents, relations = written_tables(session, xid)
+    intents, relations = written_tables(session, xid, kept)
     if only is not None:
         relations = {oid: relation for oid, relation in relations.items() if oid in only}
     for intent in intents:
@@ -198,13 +200,25 @@ def warn_of_undo(session: Session, xid: int, error: PostgresError) -> None:
     )
 
 
-def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """Return the intents of a transaction, and their relations that have storage, by OID."""
+def written_tables(
+    session: Session, xid: int, kept: BlockXids | None = None
+) -> tuple[list[Intent], dict[int, Relation]]:
+    """Return the intents of a transaction, and their relations that have storage, by OID.
+
+    The relations have the definitions of the transaction.  A relation that the transaction has
+    dropped has the definition that an undo restores, and is missing if the undo does not restore
+    it.
+
+    Args:
+        kept: the numbers of the transaction whose definitions an undo keeps; None for none of them.
+    """
     with session.cluster.begin(write=False) as connection:
+        intents = intents_of(connection, xid)
         own = BlockXids([xids_of_block(connection, xid)])
-    with session.cluster.read(session.database_oid, own) as catalog:
-        intents = intents_of(catalog.connection, xid)
-        relations = load_relations(catalog, [intent.relid for intent in intents])
+    relations: dict[int, Relation] = {}
+    for visible in (kept, own):
+        with session.cluster.read(session.database_oid, visible) as catalog:
+            relations |= load_relations(catalog, [intent.relid for intent in intents])
     return intents, {
         oid: relation for oid, relation in relations.items() if relation.storage is not None
     }

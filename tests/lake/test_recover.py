@@ -67,6 +67,30 @@ def test_what_a_process_ended_before_it_went_stays(
     assert found == ({"t"} if waits else expected)
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "INSERT INTO kept VALUES (2); DROP TABLE kept",
+        "TRUNCATE kept; INSERT INTO kept VALUES (3); DROP TABLE kept",
+        "INSERT INTO kept VALUES (2); SAVEPOINT s; DROP TABLE kept; CREATE TABLE kept ()",
+        "INSERT INTO kept VALUES (2); ALTER TABLE kept RENAME TO other; DROP TABLE other",
+    ],
+)
+def test_rows_of_a_table_that_a_dead_process_has_dropped_are_undone(
+    cluster: Cluster, session: Session, block: str
+) -> None:
+    list(execute(session, "CREATE TABLE kept (a int); INSERT INTO kept VALUES (1)"))
+    dead = open_cluster(cluster.path)
+    writer = Session.connect(dead, "postgres", "postgres")
+    list(execute(writer, f"BEGIN; {block}"))
+    assert writer.block is not None
+    writer.block.locks.close()
+    dead.close()
+    list(execute(session, "INSERT INTO kept VALUES (9)"))
+    (result,) = execute(session, "SELECT a FROM kept ORDER BY a")
+    assert list(result.rows) == [["1"], ["9"]]
+
+
 def test_a_transaction_that_is_gone_cannot_be_committed(cluster: Cluster) -> None:
     with cluster.begin(write=True) as connection:
         xid = begin_transaction(connection, 5, cluster.backend)

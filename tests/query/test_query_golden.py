@@ -12,10 +12,11 @@ from replctl.session import Session
 DATA = Path(__file__).parent / "data"
 
 
-#: Scripts that read no table.
+#: Scripts that read no table, or only small ones.
 WITHOUT_SPARK = (
     "select_values",
     "composite_formats",
+    "dropped_in_block",
     "enum_array_values",
     "enum_concatenation",
     "exists",
