@@ -549,7 +549,7 @@ def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
     """
     session, xid = writer.session, writer.xid
     floors = {oid: floor_of(version) for oid, version in writer.read_versions.items()}
-    relations = undo_commits(session, xid, floors)
+    relations = undo_commits(session, xid, floors, only=floors)
     with session.cluster.write(session.database_oid, session.xids) as catalog:
         for relation in relations.values():
             commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fix_cluster import relation_of
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.transaction import abort_transaction, begin_transaction, commit_transaction
-from replctl.errors import DuplicateTable, InternalError
+from replctl.errors import DuplicateTable, InternalError, SerializationFailure
 from replctl.execute import execute
+from replctl.lake.table_write import writing
 from replctl.session import Session
 
 
@@ -89,6 +91,21 @@ def test_rows_of_a_table_that_a_dead_process_has_dropped_are_undone(
     list(execute(session, "INSERT INTO kept VALUES (9)"))
     (result,) = execute(session, "SELECT a FROM kept ORDER BY a")
     assert list(result.rows) == [["1"], ["9"]]
+
+
+def test_a_failed_attempt_of_a_statement_keeps_the_rows_of_earlier_statements(
+    session: Session,
+) -> None:
+    list(execute(session, "CREATE TABLE a (x int); CREATE TABLE b (x int)"))
+    list(execute(session, "BEGIN; INSERT INTO a VALUES (1)"))
+    with (
+        pytest.raises(SerializationFailure),
+        writing(session, [relation_of(session, "b")], is_whole=True),
+    ):
+        raise SerializationFailure("another writer has committed")
+    list(execute(session, "COMMIT"))
+    (result,) = execute(session, "SELECT x FROM a")
+    assert list(result.rows) == [["1"]]
 
 
 def test_a_transaction_that_is_gone_cannot_be_committed(cluster: Cluster) -> None:
