@@ -349,8 +349,8 @@ class BatchApply(TargetWrite):
         return batch
 
     def _give_up_batch(self) -> None:
-        """Release the tables of the batch after an error, unless a part of it was written.  The
-        catalog must know the transaction of a part that was undone.
+        """Release the tables of the batch after an error, unless a part of it is written.  If a
+        part was written and undone, its transaction ends as an undone one, because the log has it.
         """
         batch = self._state.unfinished_batch()
         if batch is None:
@@ -358,10 +358,13 @@ class BatchApply(TargetWrite):
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or any(
+        if not is_own or _written(self._session, self._check, tables, batch, 0):
+            return
+        if any(
             has_steps(self._session, tables, targets, self._check.application)
             for targets in batch.writes
         ):
+            self._take_back_batch()
             return
         with self._state.writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
