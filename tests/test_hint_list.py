@@ -117,6 +117,8 @@ HINTS: dict[str, str] = {
     "Restore the file from a backup. Or remove the file and its rows from Delta's log, in"
     ' Python: deltalake.DeltaTable("{}").repair()': "lake/test_table_error.py::"
     "test_a_file_that_is_gone",
+    "Delete all rows with this key in the other program.": "subscription/"
+    "test_concurrent_writer.py::test_rollback_of_a_key_that_others_have_also_inserted",
     "_TRUST": "lake/test_table_paths.py::test_foreign_files_are_refused",
     "trust_hint(catalog, relation)": f"{_FOLLOWED}test_a_shallow_clone_at_a_source",
     'If the catalog was restored from a backup, run "{}". To treat the commits as another'

@@ -73,15 +73,13 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
         with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
             restore(session, location, floor, note)
     else:
-        foreign = [c for c in commits if c.changes_data and not c.is_of(xid)]
         _undo_by_inverse(
             session,
             xid,
             relation,
             [_feed_version(commit) for commit in pending],
-            [_feed_version(commit) for commit in foreign],
+            [_feed_version(c) for c in commits if c.changes_data and not c.is_of(xid)],
             is_renamed=any(_may_hide_feeds(commit, xid) for commit in commits),
-            may_repeat_keys=_are_late_appends(pending, foreign),
         )
     injection_point("undo.after-restore")
 
@@ -94,17 +92,15 @@ def _undo_by_inverse(
     foreign: Sequence[FeedVersion],
     *,
     is_renamed: bool,
-    may_repeat_keys: bool,
 ) -> None:
-    """Undo versions of a table between which other writers committed.  If keys identify the rows,
-    undo the versions together.  If not, undo them one by one, the newest first.
+    """Undo versions of a table between which other writers committed.  If rows have a key, undo the
+    versions together.  Without a key, undo them one by one, the newest first.
 
     Args:
         own: the versions to undo.
         foreign: the versions of other writers that change rows.
         is_renamed: the schema has changed since.  Delta may refuse to read feeds across such a
             change, and columns may have had other names.
-        may_repeat_keys: other writers may have added rows with the keys of the rows to remove.
     """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
@@ -118,7 +114,7 @@ def _undo_by_inverse(
     source = written_source(relation, versions[0], read)
     numbers = {column.attnum for column in source.columns}
     key = [storage.columns[attnum].number for attnum in target_key(relation)]
-    if key and numbers.issuperset(key) and not may_repeat_keys:
+    if key and numbers.issuperset(key):
         with _undoing(session, xid, relation, versions, may_be_nothing=True) as note:
             spark.jobs.revert(engine, source, key, own, foreign, note)
         return
@@ -126,15 +122,6 @@ def _undo_by_inverse(
         with _undoing(session, xid, relation, [version.version], may_be_nothing=True) as note:
             source = written_source(relation, version.version, read)
             spark.jobs.revert(engine, source, (), [version], (), note)
-
-
-def _are_late_appends(own: Sequence[DeltaCommit], foreign: Sequence[DeltaCommit]) -> bool:
-    """Return whether the own commits only added rows, after the last commit of others.  Delta
-    does not let them conflict, so both may have added the same key.
-    """
-    return all(commit.parameters.get("mode") == "Append" for commit in own) and all(
-        commit.version < own[0].version for commit in foreign
-    )
 
 
 def _may_hide_feeds(commit: DeltaCommit, xid: int) -> bool:

@@ -16,6 +16,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from enum import Enum
 from itertools import groupby
 
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
@@ -39,6 +40,34 @@ _NEW_TYPES = "('update_postimage', 'insert')"
 _NOWHERE = "0L"
 #: Stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
+
+
+class UndoRule(Enum):
+    """Way to undo the changes of a key."""
+
+    KEY = "K"  # the key identifies the row
+    WHOLE_ROW = "R"  # others have inserted another row with the key
+    REFUSED = "X"  # others have, and later changes do not tell which row is whose
+
+
+#: SQL of the changes of a key that inserted a row although the previous change left one.
+_REPEATS = (
+    "filter(events, (x, i) ->"
+    " i > 0 AND x.o IS NULL AND x.n IS NOT NULL AND get(events, i - 1).n IS NOT NULL)"
+)
+#: SQL of the `UndoRule` of a key.  A whole row is certain if the last two changes have inserted the
+#: two rows, and one of them is the only own change.  Nothing is left to undo if others have deleted
+#: all rows.
+_RULE = (
+    f"CASE WHEN size(repeats) = 0 THEN {quote(UndoRule.KEY.value)}"
+    " WHEN size(repeats) = 1 AND repeats[0].version = element_at(events, -1).version"
+    " AND size(filter(events, x -> x.is_own)) = 1"
+    " AND exists(slice(events, -2, 2), x -> x.is_own)"
+    f" THEN {quote(UndoRule.WHOLE_ROW.value)}"
+    " WHEN NOT element_at(events, -1).is_own AND aggregate(events, events[0].old_count,"
+    " (s, x) -> s + x.new_count - x.old_count) = 0"
+    f" THEN {quote(UndoRule.KEY.value)} ELSE {quote(UndoRule.REFUSED.value)} END"
+)
 
 
 def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
@@ -209,11 +238,14 @@ def without_own_sql(
     foreign: Sequence[FeedVersion],
 ) -> str:
     """Return SQL of the changes that undo commits although other writers have committed since.  The
-    columns are those of `inverse_sql`.  Each row gets the values that the others' commits alone
-    would produce.
+    columns are those of `inverse_sql`, and `rule`, an UndoRule.  Each row gets the values that the
+    others' commits alone would produce.
 
     The others' commits have the same effect as at a subscriber: an UPDATE or DELETE of a missing
     row does nothing.
+
+    Delta lets two writers insert one key.  Then the old image is the own row, and the change must
+    find the whole row.  Or the change is refused, and its old image only has the key.
 
     Args:
         key: attnums of the columns that identify a row.
@@ -227,23 +259,33 @@ def without_own_sql(
     of_versions = (
         f"SELECT {shown}, version, {is_own} AS is_own,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
-        f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n"
+        f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
+        f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS new_count"
         f" FROM ({_feed(source, versions)}) GROUP BY {keys}, version"
     )
+    event = "struct(version, is_own, o, n, old_count, new_count)"
     by_version = "(a, b) -> CASE WHEN a.version < b.version THEN -1 ELSE 1 END"
     of_keys = (
         "SELECT min(version) FILTER (WHERE is_own) AS first_own,"
-        f" array_sort(collect_list(struct(version, is_own, o, n)), {by_version}) AS events"
+        f" array_sort(collect_list({event}), {by_version}) AS events"
         f" FROM ({of_versions}) GROUP BY {keys}"
+    )
+    ruled = (
+        f"SELECT *, element_at(filter(events, x -> x.is_own), -1) AS own, {_RULE} AS rule"
+        f" FROM (SELECT *, {_REPEATS} AS repeats FROM ({of_keys})"
+        " WHERE first_own IS NOT NULL)"
     )
     since = "filter(events, x -> x.version >= first_own)"
     step = (
         "CASE WHEN x.is_own THEN s WHEN x.n IS NULL THEN NULL WHEN x.o IS NULL THEN x.n"
         " WHEN s IS NOT NULL THEN x.n END"
     )
+    by_row, refused = quote(UndoRule.WHOLE_ROW.value), quote(UndoRule.REFUSED.value)
     states = (
-        f"SELECT element_at(events, -1).n AS o, aggregate(events, events[0].o, (s, x) -> {step})"
-        f" AS n FROM (SELECT {since} AS events FROM ({of_keys}) WHERE first_own IS NOT NULL)"
+        f"SELECT rule, CASE rule WHEN {by_row} THEN own.n WHEN {refused} THEN repeats[0].n"
+        f" ELSE element_at(events, -1).n END AS o, if(rule = {by_row}, own.o,"
+        f" aggregate(events, events[0].o, (s, x) -> {step})) AS n"
+        f" FROM (SELECT rule, own, repeats, {since} AS events FROM ({ruled}))"
     )
     same = " AND ".join(
         is_stored_alike(c.type, f"o.c{c.attnum}", f"n.c{c.attnum}") for c in source.columns
@@ -251,8 +293,8 @@ def without_own_sql(
     images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in IMAGES for c in source.columns)
     action = "CASE WHEN n IS NULL THEN 'D' WHEN o IS NULL THEN 'I' ELSE 'U' END"
     return (
-        f"SELECT 1L AS position, {action} AS action{images} FROM ({states})"
-        f" WHERE NOT ((o IS NULL) = (n IS NULL) AND {same})"
+        f"SELECT 1L AS position, {action} AS action, rule{images} FROM ({states})"
+        f" WHERE rule = {refused} OR NOT ((o IS NULL) = (n IS NULL) AND {same})"
     )
 
 

@@ -10,8 +10,13 @@ from fix_replication import Database, connect
 
 from replctl import spark
 from replctl.catalog.cluster import Cluster
-from replctl.errors import SerializationFailure
+from replctl.errors import (
+    InternalError,
+    ObjectNotInPrerequisiteState,
+    SerializationFailure,
+)
 from replctl.lake import replicated_table, small_definition
+from replctl.lake.table_write import TableWriter, undo_relation
 from replctl.query import truncate, write
 from replctl.spark.engine import Engine
 
@@ -132,6 +137,45 @@ def test_apply_is_repeated(
     assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'
 
 
+def test_a_row_of_another_program_with_an_inserted_key_stays(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    race: Callable[[Engine, str, list[str]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another program inserts the same key immediately before the write, and another key after it.
+    replctl undoes the write, and releases the table even if it does not write again."""
+    for node in (publisher, subscriber):
+        node.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    subscriber.run("INSERT INTO t VALUES (1, 1)")
+    _subscribe(publisher, subscriber)
+    publisher.run("INSERT INTO t VALUES (5, 0)")
+    path, check = _path(subscriber, "t"), TableWriter.check_not_overtaken
+
+    def raced(writer: TableWriter, relid: int) -> None:
+        engine.run(f"INSERT INTO {path} VALUES (9, 9)")
+        check(writer, relid)
+
+    def fail(writer: TableWriter, relid: int) -> None:
+        undo_relation(writer, relid)
+        raise InternalError("failed")
+
+    race(engine, _BEFORE_WRITE, [f"INSERT INTO {path} VALUES (5, 7)"])
+    with monkeypatch.context() as patch:
+        patch.setattr(TableWriter, "check_not_overtaken", raced)
+        patch.setattr("replctl.lake.target_write.undo_relation", fail)
+        (failure,) = subscriber.sync()
+    assert failure.error.message == "failed"
+    rows = "SELECT id, v FROM t ORDER BY id"
+    assert subscriber.rows(rows) == [("1", "1"), ("5", "7"), ("9", "9")]
+    (failure,) = subscriber.sync()
+    assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'
+    subscriber.run("DELETE FROM t WHERE id = 5")
+    assert subscriber.sync() == []
+    assert subscriber.rows(rows) == [("1", "1"), ("5", "0"), ("9", "9")]
+
+
 def test_rollback_leaves_what_others_have_committed(
     publisher: Database, subscriber: Database, engine: Engine
 ) -> None:
@@ -162,6 +206,33 @@ def test_rollback_leaves_what_others_have_committed(
     assert publisher.rows("SELECT id, v FROM t ORDER BY id") == expected
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == expected
+
+
+def test_rollback_of_a_key_that_others_have_also_inserted(
+    publisher: Database, engine: Engine
+) -> None:
+    """The rows of the two programs are distinguished until both have changed."""
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)")
+    path = _path(publisher, "t")
+    publisher.run("BEGIN; UPDATE t SET v = 1; INSERT INTO t VALUES (2, 2)")
+    engine.run(f"INSERT INTO {path} VALUES (2, 7)")
+    publisher.run("ROLLBACK")
+    assert publisher.rows("SELECT id, v FROM t ORDER BY id") == [("1", "0"), ("2", "7")]
+
+    publisher.run("BEGIN; INSERT INTO t VALUES (3, 3)")
+    engine.run(f"INSERT INTO {path} VALUES (3, 7)")
+    engine.run(f"UPDATE {path} SET v = v + 1 WHERE id = 3")
+    publisher.run("ROLLBACK")
+    with pytest.raises(ObjectNotInPrerequisiteState) as raised:
+        publisher.run("INSERT INTO t VALUES (4, 4)")
+    assert str(raised.value.detail).startswith(
+        "Another program has also inserted a row with the key (id)=(3)."
+    )
+    assert raised.value.hint == "Delete all rows with this key in the other program."
+    engine.run(f"DELETE FROM {path} WHERE id = 3")
+    publisher.run("INSERT INTO t VALUES (4, 4)")
+    expected = [("1", "0"), ("2", "7"), ("4", "4")]
+    assert publisher.rows("SELECT id, v FROM t ORDER BY id") == expected
 
 
 @pytest.fixture
