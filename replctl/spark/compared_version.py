@@ -73,7 +73,7 @@ class PairedVersion:
         updated: SQL of the paired rows: version, place, kind U, o, n.
         others: SQL of the other rows, with the columns of `compared_sql`.
         keys: SQL of the keys of all these rows: c<attnum>, is_old, is_new.  An updated row has one
-            key that is both, or two.  Rows without a pair may be stored identically on both sides.
+            key that is both, or two.
     """
 
     updated: str
@@ -129,16 +129,17 @@ def pairs_by_row_id(
     )
     shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in columns)]
     images = f"SELECT {version.version}L AS version, {', '.join(shown)} FROM ({others})"
-    keys = query(
-        f"SELECT inline({_keys_sql(source, key)}) FROM rows"
-        f" WHERE o IS NULL OR n IS NULL OR {is_changed}",
-        rows=rows,
+    paired = f"SELECT * FROM ({updated})"
+    names = "".join(f"c{attnum}, " for attnum in key)
+    keys = (
+        f"SELECT inline({_keys_sql(source, key)}) FROM ({paired})"
+        f" UNION ALL SELECT {names}kind = 'delete', kind = 'insert' FROM ({images})"
     )
-    return PairedVersion(f"SELECT * FROM ({updated})", images, keys.sql)
+    return PairedVersion(paired, images, keys)
 
 
 def _keys_sql(source: TableSource, key: Sequence[int]) -> str:
-    """Return SQL of an array of the keys of a changed row (o, n)."""
+    """Return SQL of an array of the keys of an updated row (o, n)."""
     same = " AND ".join(
         matches(source.column(attnum), f"o.c{attnum}", f"n.c{attnum}", "<=>") for attnum in key
     )
@@ -149,10 +150,7 @@ def _keys_sql(source: TableSource, key: Sequence[int]) -> str:
         return f"struct({values}{is_old} AS is_old, {is_new} AS is_new)"
 
     old, new = entry("o", "TRUE", "FALSE"), entry("n", "FALSE", "TRUE")
-    return (
-        f"CASE WHEN n IS NULL THEN array({old}) WHEN o IS NULL OR {same}"
-        f" THEN array({entry('n', 'o IS NOT NULL', 'TRUE')}) ELSE array({old}, {new}) END"
-    )
+    return f"CASE WHEN {same} THEN array({entry('n', 'TRUE', 'TRUE')}) ELSE array({old}, {new}) END"
 
 
 def _differences(

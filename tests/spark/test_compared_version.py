@@ -102,6 +102,13 @@ def test_changed_rows_have_distinct_keys(
         _pairs(engine, before, after, (1,), published=action)
 
 
+@pytest.mark.parametrize("has_row_ids", [True, False])
+def test_rows_that_were_written_again_need_no_key(engine: Engine, has_row_ids: bool) -> None:
+    before = [(1, "1", "0"), (2, "1", "0"), (3, "NULL", "0"), (4, "2", "0")]
+    after = [(5, "1", "0"), (6, "1", "0"), (7, "NULL", "0"), (4, "2", "1")]
+    assert _pairs(engine, before, after, (1,), has_row_ids=has_row_ids) == ["U 2 0.0 -> 2 1.0"]
+
+
 def test_rows_that_nothing_pairs_are_paired_by_key(engine: Engine) -> None:
     before, after = [(1, "1", "0")], [(9, "1", "5")]
     assert _pairs(engine, before, after, (1,)) == ["U 1 0.0 -> 1 5.0"]
