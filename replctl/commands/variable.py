@@ -54,7 +54,7 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
     if statement.name == "all":
         reset_all(session)
         return tag
-    if statement.is_local and not _is_in_block(session):
+    if statement.is_local and session.block is None:
         _warn_of_no_block(session, "SET LOCAL")
     value = next(iter(statement.values), None)
     if statement.values and statement.name.lower() not in ROLE_SETTINGS:
@@ -85,13 +85,9 @@ def joined(setting: Setting, change: ast.VariableSet) -> str:
 
 
 def _set_transaction(session: Session, statement: ast.VariableSet) -> None:
-    if not _is_in_block(session):
+    if session.block is None:
         _warn_of_no_block(session, "SET TRANSACTION")
     transaction_statement.set_transaction(session, statement.values)
-
-
-def _is_in_block(session: Session) -> bool:
-    return session.block is not None and not session.block.is_implicit
 
 
 def _warn_of_no_block(session: Session, what: str) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from replctl.catalog.pg_namespace import find_schema, temporary_schemas
 from replctl.errors import PostgresError
 from replctl.expr import object_identifier
 from replctl.expr.environment import SYSTEM_SCHEMA
@@ -54,8 +55,13 @@ def _nothing(context: FunctionContext, *args: object) -> None:
     """Return NULL, because the session has no network connection."""
 
 
-def _no(context: FunctionContext, *args: object) -> int:
-    return 0
+def _my_temp_schema(context: FunctionContext) -> int:
+    name = context.session.temporary_schema
+    return 0 if name is None else find_schema(context.catalog, name) or 0
+
+
+def _is_other_temp_schema(context: FunctionContext, oid: int) -> int:
+    return int(oid != _my_temp_schema(context) and oid in temporary_schemas(context.catalog))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -71,7 +77,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("inet_server_addr", "inet_server_port", "inet_client_addr", "inet_client_port"), _nothing
     ),
-    "pg_is_other_temp_schema": _no,
-    "pg_my_temp_schema": _no,
+    "pg_is_other_temp_schema": _is_other_temp_schema,
+    "pg_my_temp_schema": _my_temp_schema,
     "pg_tablespace_location": lambda context, oid: "",
 }

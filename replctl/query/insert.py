@@ -368,14 +368,15 @@ def _listed_rows(
     set-returning function, which may produce more rows.
     """
     raw_rows = ((),) if statement.query is None else statement.query.values
-    for raw_row in raw_rows:
-        if len(raw_row) != len(raw_rows[0]):
-            raise SqlSyntaxError(
-                "VALUES lists must all be the same length", position=raw_location(raw_row[0])
-            )
     context = ExprContext.VALUES if len(raw_rows) > 1 else ExprContext.VALUES_SINGLE
+    rows = []
     with inner.in_context(context):
-        rows = [_values_row(analyzer, inner, targets, row, statement) for row in raw_rows]
+        for raw_row in raw_rows:  # an earlier row fails first
+            if len(raw_row) != len(raw_rows[0]):
+                raise SqlSyntaxError(
+                    "VALUES lists must all be the same length", position=raw_location(raw_row[0])
+                )
+            rows.append(_values_row(analyzer, inner, targets, raw_row, statement))
     return None if inner.last_set is not None else rows
 
 

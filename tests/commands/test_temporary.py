@@ -24,6 +24,9 @@ def test_other_sessions_have_their_own(cluster: Cluster) -> None:
     for session in (one, two):
         list(execute(session, "CREATE TEMP TABLE t (a int)"))
     assert one.temporary_schema != two.temporary_schema
+    own = "SELECT pg_is_other_temp_schema(oid) FROM pg_namespace WHERE nspname ~ '^pg_temp_'"
+    (answer,) = execute(one, f"{own} ORDER BY 1")
+    assert answer.rows == [["f"], ["t"]]
     one.close()
     with two.read() as catalog:
         schemas = {row.relnamespace for row in catalog.select(pg_class)}

@@ -62,3 +62,8 @@ create sequence sh increment 0 as nope;
 create sequence sx as int as int;
 create sequence sx as setof int;
 create sequence sx as serial;
+CREATE TABLE widths (c int, d int);
+INSERT INTO widths (c) VALUES ('x'), (1, 2);
+INSERT INTO widths (c, d) VALUES (1, 2), (1), ('x', 1);
+INSERT INTO widths (c) VALUES (1, 2), ('x');
+DROP TABLE widths;

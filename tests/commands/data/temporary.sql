@@ -1,4 +1,6 @@
+SELECT pg_my_temp_schema();
 CREATE TEMP TABLE x(a int PRIMARY KEY, b serial, c text);
+SELECT pg_my_temp_schema() = relnamespace, pg_is_other_temp_schema(relnamespace) FROM pg_class WHERE relname = 'x';
 CREATE TEMPORARY TABLE public.y(a int);
 CREATE TABLE pg_temp.z(a int) ;
 CREATE TEMP TABLE w(a int) ON COMMIT PRESERVE ROWS;
