@@ -57,6 +57,7 @@ _SEARCHED_AFTER: Mapping[str, tuple[str, ...]] = {
     "WebIdentityTokenFileCredentialsProvider": (),
     "ContainerCredentialsProvider": (_WEB_IDENTITY,),
     "IAMInstanceCredentialsProvider": (_WEB_IDENTITY,),
+    "EC2ContainerCredentialsProviderWrapper": (_WEB_IDENTITY,),  # Hadoop takes the one above
     "InstanceProfileCredentialsProvider": (_WEB_IDENTITY, *_CONTAINER),
 }
 #: Entries of a profile for which pyarrow's own search uses the profile.
@@ -225,7 +226,11 @@ def _of_provider(
     """Return the account of a provider of credentials, given its class; None if it has none."""
     name = provider.rpartition(".")[2]
     match name:
-        case "AnonymousAWSCredentialsProvider" | "AnonymousCredentialsProvider":
+        case (
+            "AnonymousAWSCredentialsProvider"
+            | "AnonymousCredentialsProvider"
+            | "AnonymousAWSCredentials"  # of the first AWS SDK, which Hadoop replaces
+        ):
             return Account(is_anonymous=True)
         case "AssumedRoleCredentialProvider":
             return _of_role(provider, options, environment)

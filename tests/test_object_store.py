@@ -126,6 +126,8 @@ _IAM = f"{_HADOOP}IAMInstanceCredentialsProvider"
             'would use the account of profile "two"',
         ),
         ({}, "x.OwnProvider", "cannot find the account of this provider"),
+        ({}, "com.amazonaws.auth.AnonymousAWSCredentials", Account(is_anonymous=True)),
+        ({}, "com.amazonaws.auth.EC2ContainerCredentialsProviderWrapper", Account()),
         (_KEYS, f"x.OwnProvider,{_ENVIRONMENT}", "cannot find the account of this provider"),
     ],
 )

@@ -21,7 +21,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import target_rows
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
-from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.range_table import FromScope, target_entry
 from replctl.query.returning import of_member, returned, returned_rows, returning_outputs
 from replctl.query.row_change import (
     TARGET,
@@ -191,17 +191,15 @@ def _change(
 ) -> RowChange:
     """Return the statement's change of one table, whose columns correspond by name."""
     member = with_delta_columns(member)
-    alias = statement.relation.alias or ast.Alias(named.name)
-    entry = relation_entry(analyzer.environment, member, TARGET, alias)
-    if statement.relation.alias is None:
-        entry = replace(entry, schema=named.schema)
+    alias = statement.relation.alias
+    entry = target_entry(analyzer.environment, member, TARGET, alias, named=named)
     scope = FromScope((entry,), entry.columns)
     inner = analyzer.analyzer(scope, ExprContext.UPDATE)
     items = statement.from_clause if isinstance(statement, ast.Update) else statement.using
     from_ = tuple(analyzer.from_clause(items, inner))
     values: dict[int, nodes.Expr] = {}
     if isinstance(statement, ast.Update):
-        values = assigned_values(analyzer, inner, member, statement.assignments, alias.name)
+        values = assigned_values(analyzer, inner, member, statement.assignments, entry.name)
     where = analyzer.where(statement.where, inner)
     supplied = frozenset(member.column_at(attnum).name for attnum in values)
     plan = replace(plan_of(catalog, member), named=named, supplied=supplied)

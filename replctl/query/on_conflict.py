@@ -21,7 +21,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.arbiter import arbiter
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
-from replctl.query.range_table import FromScope, RangeTableEntry, relation_entry
+from replctl.query.range_table import FromScope, RangeTableEntry, relation_entry, target_entry
 from replctl.query.row_change import (
     EXCLUDED_NAME,
     TARGET,
@@ -128,13 +128,12 @@ def _update(
 ) -> RowChange:
     """Return the change of DO UPDATE, in which the proposed row has the varno _EXCLUDED_VARNO."""
     relation = plan.relation
-    alias = statement.relation.alias or ast.Alias(relation.name)
-    entry = relation_entry(analyzer.environment, relation, TARGET, alias)
+    entry = target_entry(analyzer.environment, relation, TARGET, statement.relation.alias)
     columns = relation_entry(analyzer.environment, relation, _EXCLUDED_VARNO, None).columns
     excluded = RangeTableEntry(EXCLUDED_NAME, _EXCLUDED_VARNO, columns)
     scope = FromScope((entry, excluded), entry.columns + excluded.columns)
     inner = analyzer.analyzer(scope, ExprContext.UPDATE)
-    values = assigned_values(analyzer, inner, relation, clause.assignments, alias.name)
+    values = assigned_values(analyzer, inner, relation, clause.assignments, entry.name)
     where = analyzer.where(clause.where, inner)
     return RowChange(plan, (), where, values)
 

@@ -306,6 +306,25 @@ def _at(expr: nodes.Expr, pos: int) -> nodes.Expr:
     return dataclasses.replace(expr, pos=pos)
 
 
+def target_entry(
+    environment: CatalogEnvironment,
+    relation: Relation,
+    varno: int,
+    alias: ast.Alias | None,
+    *,
+    named: Relation | None = None,
+) -> RangeTableEntry:
+    """Return the entry of the table that a statement changes.
+
+    Args:
+        alias: the alias that the statement gives to the table.
+        named: the table in the statement, if `relation` is one of its partitions or children.
+    """
+    named = named or relation
+    entry = relation_entry(environment, relation, varno, alias or ast.Alias(named.name))
+    return entry if alias else dataclasses.replace(entry, schema=named.schema)
+
+
 def relation_entry(
     environment: CatalogEnvironment,
     relation: Relation | builtin.SystemRelation,

@@ -18,7 +18,7 @@ from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import changing_query
 from replctl.query.permission import used_columns
-from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.range_table import FromScope, target_entry
 from replctl.query.row_change import EXCLUDED_NAME, tableoid_sql
 from replctl.query.row_policy import POLICY_VARNO, numbered_as
 from replctl.query.select import with_object_names
@@ -38,8 +38,8 @@ def returning_of(
     analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert | ast.Update | ast.Delete
 ) -> tuple[Output, ...]:
     """Return the columns of the RETURNING list of a statement that changes a relation."""
-    alias = statement.relation.alias or ast.Alias(relation.name)
-    entry = relation_entry(analyzer.environment, relation, POLICY_VARNO, alias)
+    alias = statement.relation.alias
+    entry = target_entry(analyzer.environment, relation, POLICY_VARNO, alias)
     clause = statement.on_conflict if isinstance(statement, ast.Insert) else None
     hidden = () if clause is None or clause.action == "nothing" else (EXCLUDED_NAME,)
     scope = FromScope((entry,), entry.columns, hidden=hidden)
