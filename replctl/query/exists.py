@@ -13,7 +13,8 @@ from replctl.query.tree import Output, Query, transform, transform_parts
 def with_plain_exists(query: Query) -> Query:
     """Return a query without the parts that EXISTS need not compute.
 
-    EXISTS (SELECT DISTINCT 1 / a FROM t ORDER BY a LIMIT 1)  ->  EXISTS (SELECT 1 FROM t)
+    `EXISTS (SELECT DISTINCT 1 / a FROM t ORDER BY a LIMIT 1)` becomes
+    `EXISTS (SELECT 1 FROM t)`.
     """
 
     def replaced(node: Any) -> Any:
