@@ -202,10 +202,12 @@ def written_tables(
     with session.cluster.begin(write=False) as connection:
         intents = intents_of(connection, xid)
         own = BlockXids([xids_of_block(connection, xid)])
+    relids = {intent.relid for intent in intents}
     relations: dict[int, Relation] = {}
-    for visible in (kept, own):
-        with session.cluster.read(session.database_oid, visible) as catalog:
-            relations |= load_relations(catalog, [intent.relid for intent in intents])
+    for visible in (own, kept):
+        if relids - relations.keys():  # most transactions drop no table that they have written
+            with session.cluster.read(session.database_oid, visible) as catalog:
+                relations |= load_relations(catalog, relids - relations.keys())
     return intents, {
         oid: relation for oid, relation in relations.items() if relation.storage is not None
     }
