@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import (
     ALL_RIGHTS,
     PUBLIC,
@@ -87,6 +87,40 @@ def _grant(ddl: Ddl, statement: ast.Grant) -> str:
     for target, letters in _targets(ddl, statement, objects):
         _change(ddl, statement, target, letters, grantees)
     return "GRANT" if statement.is_grant else "REVOKE"
+
+
+#: The catalogs whose objects have access lists, apart from relations and their columns.
+_CLASSES: dict[str, tuple[AclKind, str]] = {
+    "pg_namespace": ("schema", "nspname"),
+    "pg_database": ("database", "datname"),
+    "pg_proc": ("function", "proname"),
+    "pg_type": ("type", "typname"),
+}
+
+
+def revoke_all(ddl: Ddl, class_name: str, oid: int, grantee: int) -> None:
+    """Revoke all privileges on an object from a role, as the current role may: REVOKE ALL ...
+    CASCADE (RemoveRoleFromObjectACL).
+
+    Args:
+        class_name: the catalog of the object; for a column, pass its relation.
+
+    Raises:
+        InsufficientPrivilege: the current role has no privilege at all on the object.
+    """
+    item: Relation | _Target
+    if class_name == "pg_class":
+        item = ddl.relation(oid)
+    else:
+        kind, column = _CLASSES[class_name]
+        table = schema_table.metadata.tables[class_name]
+        row = ddl.catalog.first(table, table.c.oid == oid)
+        assert row is not None
+        owner = owner_of(ddl.catalog, class_name, oid)
+        item = _Target(kind, oid, owner, kind, str(row._mapping[column]))
+    statement = ast.Grant(False, (ast.Privilege("all"),), "table", (), (), behavior="cascade")
+    for target, letters in _targets(ddl, statement, [item]):
+        _change(ddl, statement, target, letters, [grantee])
 
 
 def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:

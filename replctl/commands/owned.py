@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog import schema_table
+from replctl.catalog import schema
 from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, without_role
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import Role, delete_membership
@@ -15,6 +15,7 @@ from replctl.catalog.pg_publication import delete_publication
 from replctl.commands.alter_table import give_relation
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import drop_objects
+from replctl.commands.grant import revoke_all
 from replctl.commands.object_address import Object, relation_object
 from replctl.commands.object_owner import check_given, give_object
 from replctl.commands.role import named_role
@@ -22,11 +23,6 @@ from replctl.commands.role_dependency import RoleDependency, role_dependencies
 from replctl.errors import DependentObjectsStillExist, InsufficientPrivilege
 from replctl.parser import ast
 from replctl.session import Session
-
-_ACL_COLUMNS = {
-    "pg_namespace": "nspacl", "pg_class": "relacl", "pg_attribute": "attacl",
-    "pg_type": "typacl", "pg_proc": "proacl", "pg_database": "datacl",
-}  # fmt: skip
 
 
 def drop_owned(session: Session, statement: ast.DropOwned) -> str:
@@ -58,7 +54,7 @@ def _drop_owned(ddl: Ddl, statement: ast.DropOwned) -> str:
     objects: list[Object] = []
     publications: list[int] = []
     for role in roles:
-        for item in reversed(role_dependencies(ddl, role.oid)):  # sort_object_addresses
+        for item in role_dependencies(ddl, role.oid):
             if item.database_oid not in (0, ddl.catalog.database_oid):
                 continue
             if item.kind == "policy":
@@ -69,6 +65,7 @@ def _drop_owned(ddl: Ddl, statement: ast.DropOwned) -> str:
                 publications.append(item.oid)
             elif item.database_oid:
                 objects.append(_object(ddl, item))
+    objects.reverse()  # as sort_object_addresses()
     drop_objects(ddl, objects, statement.behavior)
     for oid in publications:
         delete_publication(ddl.catalog, oid)
@@ -103,36 +100,30 @@ def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
 
 
 def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
-    """Remove all privileges on an object that are granted to a role or by it
-    (RemoveRoleFromObjectACL).
+    """Revoke a role's privileges on an object, as far as the current role may do this.  Drop a
+    membership that the role has granted.
     """
     catalog = ddl.catalog
     if item.class_name == "pg_auth_members":
         delete_membership(catalog, item.oid)
         return
-    table = schema_table.metadata.tables[item.class_name]
-    if item.class_name == "pg_default_acl":
-        row = catalog.first(table, table.c.oid == item.oid)
-        assert row is not None
-        acl = without_role(decode_acl(row.defaclacl) or (), role_oid)
-        by_itself: Acl = ()
-        if row.defaclnamespace == EVERYWHERE:
-            kind = next(k for k, letter in OBJECT_TYPES.items() if letter == row.defaclobjtype)
-            by_itself = default_acl(kind, int(row.defaclrole))
-        if int(row.defaclrole) == role_oid or set(acl) == set(by_itself):
-            catalog.delete(table, table.c.oid == item.oid)
-        else:
-            catalog.update(table, table.c.oid == item.oid, defaclacl=encode_acl(acl))
+    if item.class_name != "pg_default_acl":
+        # The privileges on a column are revoked together with those on its relation
+        class_name = "pg_class" if item.class_name == "pg_attribute" else item.class_name
+        revoke_all(ddl, class_name, item.oid, role_oid)
         return
-    column = _ACL_COLUMNS[item.class_name]
-    where = [table.c.oid == item.oid] if "oid" in table.c else []
-    if item.class_name == "pg_attribute":
-        where = [table.c.attrelid == item.oid, table.c.attnum == item.number]
-    row = catalog.first(table, *where)
+    table = schema.pg_default_acl
+    row = catalog.first(table, table.c.oid == item.oid)
     assert row is not None
-    acl = without_role(decode_acl(row._mapping[column]) or (), role_oid)
-    is_gone = item.class_name == "pg_attribute" and not acl
-    catalog.update(table, *where, **{column: None if is_gone else encode_acl(acl)})
+    acl = without_role(decode_acl(row.defaclacl) or (), role_oid)
+    by_itself: Acl = ()
+    if row.defaclnamespace == EVERYWHERE:
+        kind = next(k for k, letter in OBJECT_TYPES.items() if letter == row.defaclobjtype)
+        by_itself = default_acl(kind, int(row.defaclrole))
+    if int(row.defaclrole) == role_oid or set(acl) == set(by_itself):
+        catalog.delete(table, table.c.oid == item.oid)
+    else:
+        catalog.update(table, table.c.oid == item.oid, defaclacl=encode_acl(acl))
 
 
 def _reassign_owned(ddl: Ddl, statement: ast.ReassignOwned) -> str:

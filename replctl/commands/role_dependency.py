@@ -124,7 +124,7 @@ def _goes_with_another(class_name: str, values: Any) -> bool:
 
 def _granted_memberships(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
     for item in memberships(ddl.catalog):
-        if role_oid in (item.role, item.member, item.grantor):
+        if role_oid == item.grantor:
             yield RoleDependency("acl", "pg_auth_members", item.oid)
 
 

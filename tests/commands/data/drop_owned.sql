@@ -1,0 +1,48 @@
+create role h1;
+create role h2;
+create role h3;
+create role m;
+create role o;
+create table ht (id int, a int);
+create table own (id int);
+alter table own owner to o;
+create schema s;
+create sequence q;
+create domain d as int;
+create function f(int) returns int language sql as 'select $1';
+grant select, insert on ht to h1 with grant option;
+grant select (a), update (a) on ht to h1;
+grant select on own to h1;
+grant usage on schema s to h1;
+grant usage on type d to h1;
+grant execute on function f(int) to h1;
+grant h1 to h2, m, o;
+grant h3 to h1 with admin option;
+set role h1;
+grant h3 to h2;
+grant select on ht to h3;
+reset role;
+-- A member has only the rights of h1: nothing but the memberships that h1 has granted goes
+set role m;
+drop owned by h1;
+reset role;
+select r.rolname, x.rolname, g.rolname from pg_auth_members a join pg_roles r on r.oid = a.roleid join pg_roles x on x.oid = a.member join pg_roles g on g.oid = a.grantor where r.rolname ~ '^h' order by 1, 2, 3;
+select relname, relacl from pg_class where relname in ('ht', 'own', 'q') order by 1;
+select attname, attacl from pg_attribute where attrelid = 'ht'::regclass and attacl is not null;
+-- An owner of one of the tables
+set role o;
+drop owned by h1;
+reset role;
+select relname, relacl from pg_class where relname in ('ht', 'own', 'q') order by 1;
+grant usage on sequence q to h1;
+-- A superuser
+drop role h1;
+drop owned by h1;
+select r.rolname, x.rolname, g.rolname from pg_auth_members a join pg_roles r on r.oid = a.roleid join pg_roles x on x.oid = a.member join pg_roles g on g.oid = a.grantor where r.rolname ~ '^h' order by 1, 2, 3;
+select relname, relacl from pg_class where relname in ('ht', 'own', 'q') order by 1;
+select attname, attacl from pg_attribute where attrelid = 'ht'::regclass and attacl is not null;
+select nspacl from pg_namespace where nspname = 's';
+select typacl from pg_type where typname = 'd';
+select proacl from pg_proc where proname = 'f';
+drop role h1;
+select count(*) from pg_auth_members a join pg_roles r on r.oid = a.roleid where r.rolname ~ '^h';
