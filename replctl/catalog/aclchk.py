@@ -350,3 +350,10 @@ def column_acls(catalog: Catalog, relid: int) -> dict[int, Acl]:
     table = schema.pg_attribute
     rows = catalog.select(table, table.c.attrelid == relid, table.c.attacl.is_not(None))
     return {int(row.attnum): decode_acl(row.attacl) or () for row in rows}
+
+
+def put_column_acl(catalog: Catalog, relid: int, attnum: int, acl: Acl) -> None:
+    """Replace the access list of a column."""
+    table = schema.pg_attribute
+    where = (table.c.attrelid == relid, table.c.attnum == attnum)
+    catalog.update(table, *where, attacl=encode_acl(acl) if acl else None)

@@ -10,7 +10,13 @@ from itertools import groupby
 
 from replctl.catalog import schema
 from replctl.catalog.acl import Privilege, decode_acl, encode_acl, with_owner
-from replctl.catalog.aclchk import privileges_of, put_relation_acl, relation_acl
+from replctl.catalog.aclchk import (
+    column_acls,
+    privileges_of,
+    put_column_acl,
+    put_relation_acl,
+    relation_acl,
+)
 from replctl.catalog.heap import update_index, update_relation
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
@@ -389,6 +395,9 @@ def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
         acl = relation_acl(ddl.catalog, member.oid)
         if acl is not None:
             put_relation_acl(ddl.catalog, member.oid, with_owner(acl, member.owner, owner))
+        for attnum, acl in column_acls(ddl.catalog, member.oid).items():
+            changed = with_owner(acl, member.owner, owner)
+            put_column_acl(ddl.catalog, member.oid, attnum, changed)
         if member.row_type:
             _give_row_type(ddl, member, owner)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.catalog.acl import Privilege
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
@@ -31,6 +32,8 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
     Raises:
         FeatureNotSupported: a foreign key of another table refers to one of the tables; or a
             sequence would restart in a transaction block.
+        InsufficientPrivilege: the role may not empty one of the tables, also of those that CASCADE
+            adds, or does not own a sequence that would restart.
     """
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
@@ -42,9 +45,12 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
         for relation, _inherit in named:
             privileges.check_relation(relation, Privilege.TRUNCATE)
         if statement.cascade:
-            relations = _with_referencing(session, catalog, relations)
+            relations = _with_referencing(session, catalog, relations, privileges)
         else:
             check_truncatable(catalog, relations)
+        if statement.restart_identity:
+            for sequence in _sequences_of(catalog, relations):
+                privileges.check_relation_owner(sequence)
     empty(session, relations.values(), statement)
     if statement.restart_identity:
         _restart_sequences(session, relations)
@@ -84,6 +90,11 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     return modified_relation(analyzer, name)
 
 
+def _sequences_of(catalog: Catalog, relids: Collection[int]) -> list[Relation]:
+    oids = [sequence.relid for relid in relids for sequence in owned_sequences(catalog, relid)]
+    return list(load_relations(catalog, oids).values())
+
+
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:
     """Restart the sequences that the tables own (RESTART IDENTITY)."""
     with session.write(changes_definitions=False) as catalog:
@@ -110,10 +121,14 @@ def _with_descendants(
 
 
 def _with_referencing(
-    session: Session, catalog: Catalog, relations: dict[int, Relation]
+    session: Session, catalog: Catalog, relations: dict[int, Relation], privileges: Privileges
 ) -> dict[int, Relation]:
     """Return `relations` and all tables that refer to them by foreign keys, directly or indirectly
-    (TRUNCATE ... CASCADE)."""
+    (TRUNCATE ... CASCADE).
+
+    Raises:
+        InsufficientPrivilege: the role may not empty one of these tables.
+    """
     result = dict(relations)
     while True:
         found = {
@@ -121,6 +136,12 @@ def _with_referencing(
         }
         if not found:
             return result
-        for other in found.values():
-            session.notice(f'truncate cascades to table "{other.name}"')
-        result |= _with_descendants(catalog, [(other, True) for other in found.values()])
+        # A partition has the foreign key, too; a child of an inheritance tree does not
+        added = _with_descendants(
+            catalog, [(other, other.is_partitioned) for other in found.values()]
+        )
+        for oid, other in added.items():
+            if oid not in result:
+                session.notice(f'truncate cascades to table "{other.name}"')
+                privileges.check_relation(other, Privilege.TRUNCATE)
+        result = added | result
