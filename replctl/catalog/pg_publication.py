@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from sqlalchemy import select
+
 from replctl.catalog import schema
 from replctl.catalog.int2vector import decode_attnums, encode_attnums
 from replctl.catalog.pg_class import (
@@ -16,6 +18,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.relation_kind import TABLE_KINDS, RelPersistence
+from replctl.catalog.snapshot import made_by, of_database
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
@@ -137,6 +140,18 @@ def list_publications(catalog: Catalog) -> list[Publication]:
     """Return all publications of the database, by name."""
     rows = catalog.select(schema.pg_publication, order_by=[schema.pg_publication.c.pubname])
     return [_publication(row) for row in rows]
+
+
+def names_begun_after(catalog: Catalog, names: Collection[str], lsn: int) -> frozenset[str]:
+    """Return those of some names of publications of the database that have only been in use since
+    after an LSN, as far as the history of the catalogs reaches.
+    """
+    table = schema.pg_publication
+    query = select(table.c.pubname, made_by(table, lsn)).where(
+        of_database(table, catalog.database_oid), table.c.pubname.in_(list(names))
+    )
+    rows = [(str(name), bool(is_old)) for name, is_old in catalog.connection.execute(query)]
+    return frozenset(name for name, _ in rows) - {name for name, is_old in rows if is_old}
 
 
 def publications_by_oid(catalog: Catalog, oids: Collection[int]) -> dict[int, Publication]:

@@ -98,12 +98,16 @@ def _is_alive(table: Table, as_of_lsn: Any, others: Any) -> ColumnElement[bool]:
         others: the numbers of the other transactions in progress, or a parameter for them.
     """
     if as_of_lsn is not None:
-        made = _committed_before(table.c.xmin, as_of_lsn)
         removed = _committed_before(table.c.xmax, as_of_lsn)
-        return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
+        return and_(made_by(table, as_of_lsn), or_(table.c.xmax == 0, ~removed))
     if isinstance(others, list) and not others:
         return table.c.xmax == 0
     return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
+
+
+def made_by(table: Table, lsn: Any) -> ColumnElement[bool]:
+    """Return the condition that a row version of a versioned table was made at an LSN or before."""
+    return or_(table.c.xmin == BOOTSTRAP_XID, _committed_before(table.c.xmin, lsn))
 
 
 def _committed_before(xid: ColumnElement[int], lsn: Any) -> ColumnElement[bool]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_database import current_database
-from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.pg_publication import names_begun_after
 from replctl.catalog.pg_wal import (
     BREAK,
     CHANGE,
@@ -186,8 +186,9 @@ class BatchDecoding:
 
             # Only the first transaction of a range can change definitions.
             former, until = formerly_published(current, entries, left, find)
-            known = {publication.name for publication in list_publications(current)}
-        missing = set(log.publications) - definitions.publications - known
+            missing = set(log.publications) - definitions.publications
+            # A subscription can be given a publication that was made after these changes
+            missing -= names_begun_after(current, missing, time) if missing else frozenset()
         if missing and entries:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
         if definitions.problems:

@@ -214,6 +214,19 @@ def test_a_publication_that_is_made_after_changes(
     ]
 
 
+def test_a_publication_that_is_dropped_and_made_again(
+    publisher: Database, subscriber: Database
+) -> None:
+    """The changes between DROP and CREATE have no definitions: PostgreSQL's error, no gap."""
+    subscribe(publisher, subscriber, "CREATE TABLE t (a int PRIMARY KEY)", "t")
+    publisher.run("INSERT INTO t VALUES (1)")
+    publisher.run("DROP PUBLICATION p; INSERT INTO t VALUES (2)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t; INSERT INTO t VALUES (3)")
+    (failure,) = subscriber.sync()
+    assert failure.error.message == 'publication "p" does not exist'
+    assert subscriber.rows("SELECT a FROM t") == [("1",)]
+
+
 def test_column_lists_that_differ_concern_changes_of_their_table(
     publisher: Database, subscriber: Database
 ) -> None:
