@@ -143,8 +143,8 @@ def list_publications(catalog: Catalog) -> list[Publication]:
 
 
 def names_begun_after(catalog: Catalog, names: Collection[str], lsn: int) -> frozenset[str]:
-    """Return those of some names of publications of the database that have only been in use since
-    after an LSN, as far as the history of the catalogs reaches.
+    """Return the names among `names` that publications of the database got only after an LSN, as
+    far as the history of the catalogs reaches.
     """
     table = schema.pg_publication
     query = select(table.c.pubname, made_by(table, lsn)).where(
