@@ -26,6 +26,7 @@ from replctl.catalog.pg_subscription import (
     insert_subscription_relation,
     subscription_relations,
 )
+from replctl.catalog.subscription_error import subscription_error
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
 from replctl.commands.create_missing import RunStatement, creating_tables
@@ -430,9 +431,8 @@ def _refresh(
         names = (subscription.table_map.published(relation.relation_name) for relation in relations)
         known_names = {name for name in names if name is not None}
         warn_of_origins(session, publisher, subscription, known_names)
-    lsn = publisher.slots.current_lsn()
-    start = LogPosition(lsn, publisher.slots.digest_at(lsn))
-    members = [  # tables that are not copied begin with the changes after `start`
+    start = _first_position(session, publisher, known)
+    members = [
         new_member(subscription, relid, table, options, start)
         for relid, table in tables.items()
         if relid not in relids
@@ -452,6 +452,24 @@ def _refresh(
         _refresh(session, publisher, known, change, options, run)
     elif not leave_subscription(session, publisher, subscription, relids.difference(tables)):
         _refresh(session, publisher, known, _unchanged, options, run)
+
+
+def _first_position(
+    session: Session, publisher: Publisher, subscription: Subscription
+) -> LogPosition | None:
+    """Return the position after which changes of an added table apply if the table is not copied.
+
+    A worker of PostgreSQL has already passed over the changes before the statement, because it runs
+    all the time.  The result is the publisher's current position.  If the subscription has stopped
+    with an error, the worker has not reached the waiting changes: PostgreSQL applies all of them
+    later, and the result is None.
+    """
+    with session.read() as catalog:
+        has_stopped = subscription_error(catalog.connection, subscription.oid) is not None
+    if has_stopped:
+        return None
+    lsn = publisher.slots.current_lsn()
+    return LogPosition(lsn, publisher.slots.digest_at(lsn))
 
 
 def _unchanged(subscription: Subscription) -> Subscription:

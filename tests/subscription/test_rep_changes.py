@@ -227,6 +227,22 @@ def test_a_publication_that_is_dropped_and_made_again(
     assert subscriber.rows("SELECT a FROM t") == [("1",)]
 
 
+def test_a_table_that_is_added_without_a_copy_after_an_error(
+    publisher: Database, subscriber: Database
+) -> None:
+    """PostgreSQL's worker has not passed over the waiting changes, so they apply."""
+    subscribe(publisher, subscriber, "CREATE TABLE t (a int PRIMARY KEY)", "t")
+    publisher.run("CREATE TABLE n (a int PRIMARY KEY); INSERT INTO n VALUES (0)")
+    publisher.run("ALTER PUBLICATION p ADD TABLE n; INSERT INTO n VALUES (1)")
+    (failure,) = subscriber.sync()
+    assert 'target relation "public.n" does not exist' in str(failure.error)
+    subscriber.run("CREATE TABLE n (a int PRIMARY KEY)")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = false)")
+    publisher.run("INSERT INTO n VALUES (2)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT a FROM n ORDER BY a") == [("1",), ("2",)]
+
+
 def test_column_lists_that_differ_concern_changes_of_their_table(
     publisher: Database, subscriber: Database
 ) -> None:
