@@ -4,9 +4,12 @@ replaced (pg_control, standby.signal).
 
 from __future__ import annotations
 
+from functools import cache
+
 from sqlalchemy import Connection, select, update
 
 from replctl.catalog import schema, state_schema
+from replctl.catalog.prepared_query import PreparedQuery
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, ReadOnlySqlTransaction
 from replctl.own_command import own_command
 from replctl.record import dataclass
@@ -35,10 +38,14 @@ class ControlData:
     revision: str | None
 
 
+@cache
+def _control() -> PreparedQuery:
+    return PreparedQuery(select(state_schema.pg_control))
+
+
 def read_control(connection: Connection) -> ControlData:
     """Return the state of the cluster."""
-    control = state_schema.pg_control
-    row = connection.execute(select(control)).one()
+    (row,) = _control().rows(connection, {})
     return ControlData(
         int(row.system_identifier),
         bytes.fromhex(row.signing_key),

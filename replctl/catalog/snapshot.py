@@ -6,12 +6,25 @@ one than SQLite to search with it.
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, exists, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from replctl.catalog import state_schema
+from replctl.catalog.prepared_query import PreparedQuery
 from replctl.catalog.state_schema import is_committed, is_in_progress
 from replctl.record import dataclass
 
@@ -44,17 +57,35 @@ class Snapshot:
         return select(table).where(of_database(table, database_oid), self.is_alive(table))
 
     def prepared(
+        self, table: Table, columns: tuple[str, ...], order_by: tuple[ColumnElement[Any], ...] = ()
+    ) -> tuple[PreparedQuery, dict[str, Any]]:
+        """Return a query of the visible rows in which each of some columns has a given value.
+
+        Returns:
+            the query, and its parameters except `dbid` and the columns' own names.
+        """
+        others = sorted(self.in_progress)
+        query = _by_values(
+            table, columns, order_by, self.as_of_lsn is not None, has_others=bool(others)
+        )
+        return query, self._parameters(others)
+
+    def prepared_in(
         self, column: ColumnElement[int], order_by: tuple[ColumnElement[Any], ...]
-    ) -> tuple[Select[Any], dict[str, Any]]:
+    ) -> tuple[PreparedQuery, dict[str, Any]]:
         """Return a query of the visible rows in which a column has one of some values.
 
         Returns:
-            the query, and its parameters except `values` and `dbid`.
+            the query, and its parameters except `dbid` and `values`, a JSON array.
         """
         others = sorted(self.in_progress)
-        is_historic = self.as_of_lsn is not None
-        query = _prepared(column, order_by, is_historic=is_historic, has_others=bool(others))
-        return query, {"lsn": self.as_of_lsn, "others": others}
+        query = _in_values(
+            column, order_by, is_historic=self.as_of_lsn is not None, has_others=bool(others)
+        )
+        return query, self._parameters(others)
+
+    def _parameters(self, others: list[int]) -> dict[str, Any]:
+        return {"lsn": self.as_of_lsn, "others": json.dumps(others)}
 
 
 @cache
@@ -64,9 +95,10 @@ def of_database(table: Table, database_oid: int) -> ColumnElement[bool]:
 
 
 @cache
-def in_progress() -> Select[int]:
+def in_progress() -> PreparedQuery:
     """Return the query of the transactions in progress."""
-    return select(state_schema.pg_xact.c.xid).where(is_in_progress(state_schema.pg_xact))
+    xact = state_schema.pg_xact
+    return PreparedQuery(select(xact.c.xid).where(is_in_progress(xact)))
 
 
 @cache
@@ -76,18 +108,46 @@ def _present_rows(table: Table, database_oid: int) -> Select[Any]:
 
 
 @cache
-def _prepared(
+def _by_values(
+    table: Table,
+    columns: tuple[str, ...],
+    order_by: tuple[ColumnElement[Any], ...],
+    is_historic: bool,
+    *,
+    has_others: bool,
+) -> PreparedQuery:
+    where = [table.c[column] == bindparam(f"given_{column}") for column in columns]
+    return _prepared(table, where, order_by, is_historic=is_historic, has_others=has_others)
+
+
+@cache
+def _in_values(
     column: Any, order_by: tuple[ColumnElement[Any], ...], *, is_historic: bool, has_others: bool
-) -> Select[Any]:
-    table = column.table
-    where = [column.in_(bindparam("values", expanding=True))]
+) -> PreparedQuery:
+    where = [column.in_(_elements("values"))]
+    return _prepared(column.table, where, order_by, is_historic=is_historic, has_others=has_others)
+
+
+def _prepared(
+    table: Table,
+    where: list[ColumnElement[bool]],
+    order_by: tuple[ColumnElement[Any], ...],
+    *,
+    is_historic: bool,
+    has_others: bool,
+) -> PreparedQuery:
     if "dbid" in table.c:
-        where.append(table.c.dbid == bindparam("dbid"))
+        where = [*where, table.c.dbid == bindparam("dbid")]
     if table.info.get("versioned"):
         lsn: Any = bindparam("lsn") if is_historic else None
-        others: Any = bindparam("others", expanding=True) if has_others else []
-        where.append(_is_alive(table, lsn, others))
-    return select(table).where(*where).order_by(*order_by)
+        others: Any = _elements("others") if has_others else []
+        where = [*where, _is_alive(table, lsn, others)]
+    return PreparedQuery(select(table).where(*where).order_by(*order_by))
+
+
+def _elements(parameter: str) -> Select[Any]:
+    """Return the query of the elements of a JSON array that a parameter has."""
+    return select(func.json_each(bindparam(parameter)).table_valued("value").c.value)
 
 
 def _is_alive(table: Table, as_of_lsn: Any, others: Any) -> ColumnElement[bool]:

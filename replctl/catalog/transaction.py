@@ -6,6 +6,8 @@ transaction's own changes, or the state at an LSN for decoding (PostgreSQL's his
 
 from __future__ import annotations
 
+import json
+import operator
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import field
@@ -13,6 +15,9 @@ from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
+    BinaryExpression,
+    BindParameter,
+    Column,
     ColumnElement,
     Connection,
     Row,
@@ -69,6 +74,25 @@ class BlockXids:
         return BlockXids([list(level) for level in self.levels])
 
 
+def _given_values(table: Table, where: Sequence[ColumnElement[bool]]) -> dict[str, Any] | None:
+    """Return the values of columns of a table that conditions ask for, by the columns' names; None
+    if a condition is not that a column has a value.
+    """
+    given: dict[str, Any] = {}
+    for condition in where:
+        if not (
+            isinstance(condition, BinaryExpression)
+            and condition.operator is operator.eq
+            and isinstance(condition.left, Column)
+            and condition.left.table is table
+            and isinstance(condition.right, BindParameter)
+            and condition.left.name not in given
+        ):
+            return None
+        given[condition.left.name] = condition.right.effective_value
+    return given
+
+
 class Catalog:
     """The catalogs of one database, in one SQLite transaction and one snapshot.
 
@@ -95,7 +119,7 @@ class Catalog:
         self.is_for_reading = is_for_reading or as_of_lsn is not None
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
-        others = connection.execute(in_progress()).scalars()
+        others = (int(row.xid) for row in in_progress().rows(connection, {}))
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 
     # -- reading
@@ -112,9 +136,18 @@ class Catalog:
     def select(
         self, table: Table, *where: ColumnElement[bool], order_by: Sequence[Any] = ()
     ) -> list[Row[Any]]:
-        """Return the visible rows of `table` that satisfy all of `where`."""
-        query = self.snapshot.rows(table, self.database_oid).where(*where).order_by(*order_by)
-        return list(self.connection.execute(query))
+        """Return the visible rows of `table` that satisfy all of `where`.
+
+        This is fast if each condition is that a column has a value, because such queries are
+        prepared.
+        """
+        given = _given_values(table, where)
+        if given is None:
+            query = self.snapshot.rows(table, self.database_oid).where(*where).order_by(*order_by)
+            return list(self.connection.execute(query))
+        prepared, parameters = self.snapshot.prepared(table, tuple(given), tuple(order_by))
+        parameters |= {f"given_{name}": value for name, value in given.items()}
+        return prepared.rows(self.connection, parameters | {"dbid": self.database_oid})
 
     def select_in(
         self, column: ColumnElement[int], values: Collection[int], *order_by: ColumnElement[Any]
@@ -125,9 +158,9 @@ class Catalog:
         """
         if not values:
             return []
-        query, given = self.snapshot.prepared(column, order_by)
-        given |= {"values": list(values), "dbid": self.database_oid}
-        return list(self.connection.execute(query, given))
+        prepared, parameters = self.snapshot.prepared_in(column, order_by)
+        parameters |= {"values": json.dumps(list(values)), "dbid": self.database_oid}
+        return prepared.rows(self.connection, parameters)
 
     def select_everywhere(self, table: Table, *where: ColumnElement[bool]) -> list[Row[Any]]:
         """Return the visible rows of `table` that satisfy all of `where`, in all databases."""
@@ -136,6 +169,8 @@ class Catalog:
 
     def first(self, table: Table, *where: ColumnElement[bool]) -> Row[Any] | None:
         """Return one visible row that satisfies all of `where`, or None."""
+        if _given_values(table, where) is not None:
+            return next(iter(self.select(table, *where)), None)
         query = self.snapshot.rows(table, self.database_oid).where(*where).limit(1)
         return self.connection.execute(query).first()
 
