@@ -39,6 +39,7 @@ from replctl.catalog.pg_control import (
     ControlData,
     check_recovers,
     check_writable,
+    control_now,
     end_replacement,
     read_control,
     replace_by,
@@ -123,6 +124,7 @@ class Cluster:
         # the -wal and the -shm.  They must stay while the process has the catalog open.
         self._lasting_connection = self.engine.raw_connection()
         self._lasting_connection.cursor().execute("PRAGMA schema_version").fetchall()
+        self._is_reading_control = Lock()
         self._files = CatalogFiles.at(path)
         self._files.note(path / "lock" / f"backend-{self.backend}.lock")
         self.system_identifier = control.system_identifier
@@ -285,9 +287,20 @@ class Cluster:
         self._stored_lsn = stored_lsn(self.path) or known
 
     def control(self) -> ControlData:
-        """Return the state of the cluster: primary or standby."""
-        with self.begin(write=False) as connection:
-            return read_control(connection)
+        """Return the state of the cluster: primary or standby.
+
+        Raises:
+            CannotConnectNow: catalog.db is no longer the opened file.
+            DiskFull, IoError, DataCorrupted: SQLite reports a problem with the file.
+        """
+        if self.is_replaced:
+            raise replaced(self.path)
+        driver: Any = self._lasting_connection.driver_connection
+        try:
+            with self._is_reading_control:
+                return control_now(driver)
+        except exc.DBAPIError as error:
+            raise translated(error, self.path) from error
 
     @property
     def is_in_recovery(self) -> bool:

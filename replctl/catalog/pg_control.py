@@ -4,9 +4,11 @@ replaced (pg_control, standby.signal).
 
 from __future__ import annotations
 
+import sqlite3
 from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.prepared_query import PreparedQuery
@@ -39,13 +41,25 @@ class ControlData:
 
 
 @cache
-def _control() -> PreparedQuery:
+def _query() -> PreparedQuery:
     return PreparedQuery(select(state_schema.pg_control))
 
 
 def read_control(connection: Connection) -> ControlData:
     """Return the state of the cluster."""
-    (row,) = _control().rows(connection, {})
+    (row,) = _query().rows(connection, {})
+    return _control(row)
+
+
+def control_now(driver: sqlite3.Connection) -> ControlData:
+    """Return the committed state of the cluster, by a connection of the driver without an open
+    transaction.
+    """
+    (row,) = _query().driver_rows(driver, {})
+    return _control(row)
+
+
+def _control(row: Row[Any]) -> ControlData:
     return ControlData(
         int(row.system_identifier),
         bytes.fromhex(row.signing_key),

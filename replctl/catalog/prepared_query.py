@@ -38,8 +38,17 @@ class PreparedQuery:
             return list(connection.execute(self._query, given))  # of another catalog
         if not connection.in_transaction():
             connection.begin()
-        values = [given[name] if name in given else self._values[name] for name in self._names]
         driver: Any = connection.connection.driver_connection
+        return self.driver_rows(driver, given)
+
+    def driver_rows(self, driver: sqlite3.Connection, given: Mapping[str, Any]) -> list[Row[Any]]:
+        """Return the rows that a connection of the driver reads: in a transaction of their own,
+        unless one is open.
+
+        Raises:
+            DBAPIError: SQLite reports an error.
+        """
+        values = [given[name] if name in given else self._values[name] for name in self._names]
         try:
             found = driver.execute(self._sql, values).fetchall()
         except sqlite3.Error as error:

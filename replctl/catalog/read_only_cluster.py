@@ -25,7 +25,7 @@ from replctl.catalog.catalog_engine import HOME_OPTION
 from replctl.catalog.catalog_file import CatalogFiles
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
-from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_control import ControlData, read_control
 from replctl.catalog.server_log import ServerLog
 from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.file_lock import may_be_locked
@@ -77,6 +77,11 @@ class ReadOnlyCluster(Cluster):
             raise copy(self.refusal)
         with super().begin(write=False) as connection:
             yield connection
+
+    def control(self) -> ControlData:
+        """Return the state of the cluster, as Cluster.control does."""
+        with self.begin(write=False) as connection:
+            return read_control(connection)
 
     @contextmanager
     def lock(

@@ -11,7 +11,7 @@ import operator
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Insert,
     Row,
     Subquery,
     Table,
@@ -72,6 +73,12 @@ class BlockXids:
 
     def copy(self) -> BlockXids:
         return BlockXids([list(level) for level in self.levels])
+
+
+@cache
+def _insert_into(table: Table) -> Insert:
+    """Return the statement that adds rows; its method values() would take as long as SQLite."""
+    return insert(table)
 
 
 def _given_values(table: Table, where: Sequence[ColumnElement[bool]]) -> dict[str, Any] | None:
@@ -239,7 +246,7 @@ class Catalog:
             self._check_not_template(table, values.get("dbid"))
             self.lock(locks_of(table, values))
             values["xmin"] = self.xid
-        self.connection.execute(insert(table), values)  # values() takes as long as SQLite itself
+        self.connection.execute(_insert_into(table), values)
 
     def update(self, table: Table, *where: ColumnElement[bool], **values: Any) -> int:
         """Change the visible rows that satisfy all of `where`, and return the number of rows.
@@ -255,7 +262,7 @@ class Catalog:
         for row in old_rows:
             new_row = {**row._mapping, **values, "xmin": self.xid, "xmax": 0}
             self.lock(locks_of(table, new_row))
-            self.connection.execute(insert(table).values(new_row))
+            self.connection.execute(_insert_into(table), new_row)
         return len(old_rows)
 
     def delete(self, table: Table, *where: ColumnElement[bool]) -> int:
