@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from threading import Lock
 from typing import ParamSpec, TypeVar
@@ -26,6 +26,7 @@ from replctl.catalog.worker import (
 from replctl.conninfo import application_name
 from replctl.disable_on_error import note_error
 from replctl.errors import (
+    LockWait,
     Notice,
     PostgresError,
     QueryCanceled,
@@ -46,7 +47,7 @@ from replctl.replication.table_definition import SchemaChange
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.retry_schedule import RetrySchedule
 from replctl.session import Session
-from replctl.spark import SharedFeeds
+from replctl.spark import SharedFeeds, cancel_jobs
 
 _T = TypeVar("_T")
 _Arguments = ParamSpec("_Arguments")
@@ -98,7 +99,9 @@ class Applied:
 
 
 class Stopping(Exception):
-    """Raised after a request to stop, as soon as the current work is finished."""
+    """Raised after a request to stop: as soon as the current work is finished, or immediately in a
+    wait for other processes.
+    """
 
 
 class ApplyWorker:
@@ -111,6 +114,8 @@ class ApplyWorker:
         feeds: feeds of the publisher that several subscriptions share.
         is_new: this process has not run the subscription before.
         only_unfinished: only finish an unfinished batch, because a statement waits for it.
+        longest_wait: seconds to wait for a transaction or a statement of another process; None: no
+            limit.
 
     Attributes:
         error: the error that stopped the subscription or one of its tables.
@@ -130,15 +135,18 @@ class ApplyWorker:
         is_new: bool = False,
         only_unfinished: bool = False,
         is_stopping: Callable[[], bool] = lambda: False,
+        longest_wait: float | None = None,
     ) -> None:
-        self._session = session
+        self._session = replace(session, on_wait=self._on_wait)
         self._subscription = subscription
         self._copying = copying
         self._copies = RetrySchedule[RelationName]() if copies is None else copies
         self._feeds = feeds
         self._is_new = is_new
         self._only_unfinished = only_unfinished
-        self._is_stopping = is_stopping
+        self._stop_requested = is_stopping
+        self._is_interrupted = False
+        self._longest_wait = longest_wait
         self._resynchronized: set[RelationName] = set()
         self._deciding = Lock()  # tables may fail at once, but each is reconciled only once
         self.is_unwanted = self.is_stopped = False
@@ -161,29 +169,65 @@ class ApplyWorker:
                 written.
             Stopping: a signal requested a stop.
         """
-        session, oid = self._session, self._subscription.oid
         # Two processes must not apply the same changes
-        name = f"subscription-{oid}"
-        with session.cluster.lock(name, patience, suspended_after=suspended_after):
-            with session.read() as catalog:
-                current = get_subscription(catalog, oid)
-                is_wanted = not self._only_unfinished or bool(list_apply_batches(catalog, oid))
-            if current is None or not (current.enabled or self._only_unfinished):
-                self.is_unwanted = True
-                return False
-            if not is_wanted:
-                return False
-            self._subscription = current
-            if self._is_new:
-                message = (
-                    f'logical replication apply worker for subscription "{current.name}"'
-                    " has started"
-                )
-                self._log(message, APPLY_WORKER)
-            with open_subscriber(session, current) as subscriber:
-                has_moved = self._connect(subscriber)
+        name = f"subscription-{self._subscription.oid}"
+        lock = self._session.cluster.lock(
+            name, patience, suspended_after=suspended_after, on_wait=self._on_wait
+        )
+        try:
+            with lock:
+                return self._once()
+        except LockWait as error:  # of this lock: the tables' locks are handled below
+            self.error, self.is_stopped = error, True
             self._note_outcome()
-            return has_moved
+            return False
+
+    def _once(self) -> bool:
+        session, oid = self._session, self._subscription.oid
+        with session.read() as catalog:
+            current = get_subscription(catalog, oid)
+            is_wanted = not self._only_unfinished or bool(list_apply_batches(catalog, oid))
+        if current is None or not (current.enabled or self._only_unfinished):
+            self.is_unwanted = True
+            return False
+        if not is_wanted:
+            return False
+        self._subscription = current
+        if self._is_new:
+            message = (
+                f'logical replication apply worker for subscription "{current.name}" has started'
+            )
+            self._log(message, APPLY_WORKER)
+        with open_subscriber(session, current) as subscriber:
+            has_moved = self._connect(subscriber)
+        self._note_outcome()
+        return has_moved
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the only error is that the run would have to wait for other processes."""
+        return isinstance(self.error, LockWait)
+
+    def _interrupt(self) -> None:
+        """End the running jobs and waits."""
+        self._is_interrupted = True
+        cancel_jobs()
+
+    def _is_stopping(self) -> bool:
+        return self._is_interrupted or self._stop_requested()
+
+    def _on_wait(
+        self, waited: float, processes: Collection[int], xids: Collection[int] = ()
+    ) -> None:
+        """End a wait after a request to stop, or for other processes after `longest_wait`.
+
+        Raises:
+            Stopping, LockWait: see above.
+        """
+        if self._is_stopping():
+            raise Stopping
+        if processes and self._longest_wait is not None and waited >= self._longest_wait:
+            raise LockWait(processes, xids)
 
     def _connect(self, subscriber: LakeSubscriber) -> bool:
         session, subscription = self._session, self._subscription
@@ -206,7 +250,9 @@ class ApplyWorker:
             raise
         except PostgresError as error:  # the error stops no other subscription
             self.is_stopped = True
-            if self.error is None:
+            if isinstance(error, LockWait):
+                self.error = self.error or error
+            elif self.error is None or self.is_waiting:
                 self.error = self.cause = error = named(session, error, subscription)
                 session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
             return False
@@ -326,6 +372,9 @@ class ApplyWorker:
             pool = ThreadPoolExecutor(max(1, workers))
             try:
                 yield {pool.submit(bring_up, name) for name in names}
+            except (KeyboardInterrupt, QueryCanceled):  # it has not reached the threads
+                self._interrupt()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -383,19 +432,24 @@ class ApplyWorker:
 
     def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> bool:
         """Record the error that stopped a copy or apply.  Ctrl-C is not an error of the
-        subscription.
+        subscription, and a wait does not disable it.
 
         Returns:
             True if the run continues, because the affected tables will be reconciled.
         """
         if isinstance(error, QueryCanceled):
             raise error
+        if isinstance(error, LockWait):
+            self.error = self.error or error
+            self.is_stopped |= kind == "apply"
+            return False
         error = named(self._session, error, self._subscription)
         if self._reconciles(subscriber, error):
             return True
         self.cause = self.cause or error
         error = note_part_written(self._session, self._subscription, error)
-        self.error = self.error or error
+        if self.error is None or self.is_waiting:
+            self.error = error
         backend_type = APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)
         is_disabled = note_error(subscriber, self._subscription, kind)
@@ -414,7 +468,7 @@ class ApplyWorker:
                 return False
             try:
                 why_not = subscriber.copies.resynchronize(tables)
-            except QueryCanceled:
+            except (QueryCanceled, LockWait):
                 raise
             except PostgresError as reason:  # a table cannot be read
                 why_not = f"{reason.message}."
@@ -439,11 +493,18 @@ class ApplyWorker:
 
     def _note_outcome(self) -> None:
         """Record the error that stopped the subscription, for the subscription's status.  Remove
-        the record if there was no error.
+        the record if there was no error.  Report the beginning of a wait for other processes.
         """
-        oid, error = self._subscription.oid, self.error or self._copies.error()
+        oid, error = self._subscription.oid, self.error
+        if error is None or self.is_waiting:
+            error = self._copies.error() or error
         with self._session.cluster.begin(write=False) as connection:
             known = subscription_error(connection, oid)
+        if isinstance(error, LockWait) and not (known is not None and known.is_wait):
+            message = f'subscription "{self._subscription.name}" is {error.message}'
+            notice = Notice("LOG", message, detail=error.detail)
+            self._session.cluster.log.report_error(notice, backend_type=APPLY_WORKER)
+            self._session.on_notice(notice)
         if error is not None or known is not None:
             with self._session.cluster.begin(write=True) as connection:
                 put_subscription_error(connection, oid, error)

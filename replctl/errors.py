@@ -437,6 +437,29 @@ class TransactionInProgress(LockNotAvailable):
         self.xids = frozenset(xids)
 
 
+class LockWait(LockNotAvailable):
+    """Raised if the worker of a subscription stops waiting for other processes.  This is not an
+    error of the subscription: `replctl sync --watch` retries the work later.
+
+    Attributes:
+        xids: the numbers of the open transactions for which it has waited; empty if it has waited
+            for a single statement.
+    """
+
+    #: The beginning of the message.
+    PREFIX: ClassVar = "waiting for process"
+
+    def __init__(self, processes: Collection[int], xids: Collection[int]) -> None:
+        several = "es" if len(processes) > 1 else ""
+        shown = ", ".join(map(str, sorted(processes)))
+        super().__init__(
+            f"{self.PREFIX}{several} {shown}",
+            detail="An open transaction or a running statement has locked what the subscription"
+            " writes.",
+        )
+        self.xids = frozenset(xids)
+
+
 class UnfinishedBatch(ObjectInUse):
     """Raised if tables that a statement writes have partly written batches of subscriptions.  The
     statement can be repeated when these batches are finished.

@@ -70,6 +70,7 @@ class Launcher:
         retry_delay: the delay of failed copies; see RetrySchedule.
         suspended_after: seconds to wait for a suspended process that runs a subscription; None for
             the usual time.
+        longest_wait: see ApplyWorker.
 
     Raises:
         PostgresError: the cluster's directory cannot be written.
@@ -83,13 +84,16 @@ class Launcher:
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
         retry_delay: Callable[[int], float] = never,
         suspended_after: float | None = None,
+        longest_wait: float | None = None,
     ) -> None:
         if session.cluster.refusal is not None:
             raise session.cluster.refusal
         self._session = session
-        self._is_stopping = is_stopping
+        self._stop_requested = is_stopping
+        self._is_canceled = False
         self._on_applied = on_applied
         self._suspended_after = suspended_after
+        self._longest_wait = longest_wait
         self._held: dict[int, Subscription] = {}
         self._copying = Lock()  # see ApplyWorker
         self._copies: defaultdict[int, RetrySchedule[RelationName]] = defaultdict(
@@ -144,7 +148,7 @@ class Launcher:
                 )
                 for item in subscriptions
             )
-            ended = gathered(runs, cancel_jobs)
+            ended = gathered(runs, self._cancel)
         moved = {}
         for subscription, (applied, failure) in zip(subscriptions, ended, strict=True):
             if applied is not None:
@@ -152,6 +156,14 @@ class Launcher:
             if failure is not None:
                 failures.append(failure)
         return moved
+
+    def _cancel(self) -> None:
+        """End the running jobs and waits."""
+        self._is_canceled = True
+        cancel_jobs()
+
+    def _is_stopping(self) -> bool:
+        return self._is_canceled or self._stop_requested()
 
     def run(
         self, subscription: Subscription, feeds: SharedFeeds | None = None
@@ -205,12 +217,13 @@ class Launcher:
             feeds=feeds,
             is_new=is_new,
             is_stopping=self._is_stopping,
+            longest_wait=self._longest_wait,
         )
         try:
             has_moved = run.once(suspended_after=self._suspended_after)
         finally:
             self._on_applied(subscription, run.applied)
-        if run.is_stopped or run.is_unwanted:
+        if (run.is_stopped and not run.is_waiting) or run.is_unwanted:
             self._let_go(subscription, stays=False)
         applied = run.applied if has_moved else None
         if run.error is None:

@@ -132,7 +132,7 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
     own = Session.connect(
         cluster, name, session.login_name, session.on_notice, session.engine, is_worker=True
     )
-    own.on_progress = session.on_progress
+    own.on_progress, own.on_wait = session.on_progress, session.on_wait
     for setting in _HANDED_ON & session.settings.keys():
         own.put_setting(setting, session.settings[setting])
     with session.read() as catalog:

@@ -31,8 +31,8 @@ def lock_relations(
     Raises:
         TransactionInProgress: the block of another session writes or changes one of the relations.
         LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-        UnfinishedBatch: one of `written` has a partly written batch (55006).  Then no new lock is
-            kept.
+        UnfinishedBatch: one of `written` has a partly written batch (55006).  No new lock is kept.
+        Exception: see Session.on_wait.
     """
     block = session.block
     wanted = sorted(set(oids).difference(() if block is None else block.locked))
@@ -50,7 +50,7 @@ def lock_relations(
                 waited = time.monotonic() - begun
                 if timeout and waited >= timeout:
                     raise LockNotAvailable("canceling statement due to lock timeout") from error
-                session.cluster.check_holder(name, waited)
+                session.on_wait(waited, session.cluster.check_holder(name, waited), ())
                 continue
             _check_finished(session, written)
             (stack if block is None else block.locks).push(taken.pop_all())

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Hashable
 from typing import Generic, TypeVar
 
-from replctl.errors import PostgresError
+from replctl.errors import LockWait, PostgresError
 from replctl.record import dataclass
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -45,8 +45,10 @@ class RetrySchedule(Generic[_Key]):
         self._failed: dict[_Key, _Failure] = {}
 
     def failed(self, key: _Key, error: PostgresError) -> None:
-        """Note a failure."""
-        failures = 1 + (self._failed[key].failures if key in self._failed else 0)
+        """Note a failure.  A wait for other processes does not make the next delay longer."""
+        failures = 1
+        if key in self._failed and not isinstance(error, LockWait):
+            failures += self._failed[key].failures
         self._failed[key] = _Failure(failures, time.monotonic() + self._delay(failures), error)
 
     def succeeded(self, key: _Key) -> None:
@@ -66,5 +68,13 @@ class RetrySchedule(Generic[_Key]):
         return any(map(self.is_due, tuple(self._failed)))
 
     def error(self) -> PostgresError | None:
-        """Return the error of something that still fails; None if nothing does."""
-        return next((found.error for found in tuple(self._failed.values())), None)
+        """Return the error of something that still fails; None if nothing does.  A wait is returned
+        only if nothing else fails.
+        """
+        errors = [found.error for found in tuple(self._failed.values())]
+        return min(errors, key=lambda error: isinstance(error, LockWait), default=None)
+
+    def waits_for(self, key: _Key) -> frozenset[int]:
+        """Return the open transactions for which some work has waited."""
+        found = self._failed.get(key)
+        return found.error.xids if found and isinstance(found.error, LockWait) else frozenset()

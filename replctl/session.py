@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
@@ -102,6 +102,8 @@ class Session:
         on_copy_in: opens the client's data for COPY FROM STDIN; each piece ends at a newline.
         on_copy_out: called with the lines of COPY TO STDOUT.
         on_progress: called with the name of the current work, the amount done, and the total.
+        on_wait: called repeatedly during a wait for other processes, with the seconds waited, the
+            process IDs, and their transactions.  An error that it raises ends the wait.
         engine: returns the connection to Spark, which is opened when a statement first uses it.
         transaction_start: the value of now().
         statement_start: the value of statement_timestamp(): the arrival of the statements.
@@ -136,6 +138,9 @@ class Session:
     on_copy_in: Callable[[], Iterator[bytes]] = _no_copy_data
     on_copy_out: Callable[[Iterator[bytes]], None] = _no_copy_output
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    on_wait: Callable[[float, Collection[int], Collection[int]], None] = (
+        lambda waited, processes, xids: None
+    )
     engine: Callable[[], Engine] = _no_engine
     transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
     statement_start: datetime = field(default_factory=lambda: datetime.now(UTC))

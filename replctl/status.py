@@ -74,7 +74,8 @@ class SubscriptionStatus:
 
     Attributes:
         pid: the process ID of the apply worker, if any.
-        error: the error that stopped the last run, or that would stop a run now.
+        error: the error that stopped the last run, or that would stop a run now; or the wait of
+            the worker for other processes.
     """
 
     name: str
@@ -87,12 +88,14 @@ class SubscriptionStatus:
 
     @property
     def state(self) -> str:
-        """Return the state in one word: broken, disabled, copying, active or inactive (no
-        worker)."""
-        if self.error is not None:
+        """Return the state in one word: broken, disabled, waiting (for other processes), copying,
+        active or inactive (no worker)."""
+        if self.error is not None and not self.error.is_wait:
             return "broken"
         if not self.enabled:
             return "disabled"
+        if self.error is not None:
+            return "waiting"
         if any(table.state != RelState.READY.value for table in self.tables):
             return "copying"
         return "inactive" if self.pid is None else "active"
@@ -124,8 +127,11 @@ def subscription_status(session: Session, names: Sequence[str] = ()) -> list[Sub
 def _status(
     session: Session, subscription: Subscription, workers: Sequence[Worker]
 ) -> SubscriptionStatus:
+    key = (subscription.oid, APPLY)
+    own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
+    pid = next(own, None)
+    error = _last_error(session, subscription, pid)
     with session.cluster.begin(write=False) as connection:
-        error = subscription_error(connection, subscription.oid)
         found_equal = verifications(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
     retentions: dict[RelationName, TableRetention] = {}
@@ -171,17 +177,25 @@ def _status(
                     published in changed,
                 )
             )
-    key = (subscription.oid, APPLY)
-    own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
     return SubscriptionStatus(
         subscription.name,
         session.cluster.database_name(subscription.database_oid),
         subscription.enabled,
-        next(own, None),
+        pid,
         lag,
         error,
         tuple(tables),
     )
+
+
+def _last_error(
+    session: Session, subscription: Subscription, pid: int | None
+) -> SubscriptionError | None:
+    """Return the error of the last run, or the wait of the worker `pid`."""
+    with session.cluster.begin(write=False) as connection:
+        error = subscription_error(connection, subscription.oid)
+    has_ended = error is not None and error.is_wait and pid is None
+    return None if has_ended else error
 
 
 def _foreseen(

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from replctl.apply_worker import Applied, Stopping
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.lock import open_blocks
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import insert_lsn
-from replctl.errors import CannotConnectNow, IoError, PostgresError
+from replctl.errors import CannotConnectNow, IoError, LockWait, PostgresError
 from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
 from replctl.open_node import open_publisher, publisher_home, publisher_key
 from replctl.record import dataclass
@@ -24,6 +25,8 @@ _STATUS_INTERVAL = 10.0
 #: Seconds to wait for a suspended process that runs a subscription.  The other subscriptions wait
 #: too.
 _SUSPENDED_AFTER = 1.0
+#: Seconds to wait for a transaction or a statement of another process.
+_LONGEST_WAIT = 1.0
 
 
 @dataclass(slots=True)
@@ -46,6 +49,9 @@ class Watch:
     If only the copy of a table fails, apply of the subscription's other tables continues, and
     `Watch` retries the copy after such delays.  `Watch` does not run a subscription if neither the
     publisher's log nor the subscriber's log has grown.
+
+    If a subscription would have to wait for an open transaction of another process, `Watch` retries
+    it when the transaction has ended.  This is not a failure.
 
     Args:
         names: subscriptions to run; () for all that exist in each round.
@@ -72,6 +78,7 @@ class Watch:
             on_applied=on_applied,
             retry_delay=self._delay,
             suspended_after=_SUSPENDED_AFTER,
+            longest_wait=_LONGEST_WAIT,
         )
         self._publishers: set[Path] = set()  # the homes that the last round used
         self._standings: dict[int, _Standing] = {}
@@ -114,7 +121,7 @@ class Watch:
             else:
                 self._retries.succeeded(subscription.oid)
                 standing.idle_since = now
-        return failures
+        return [item for item in failures if not isinstance(item.error, LockWait)]
 
     @property
     def must_end(self) -> bool:
@@ -150,7 +157,7 @@ class Watch:
         due = []
         for subscription in subscriptions:
             standing = self._standings[subscription.oid]
-            if not self._retries.is_due(subscription.oid):
+            if not self._retries.is_due(subscription.oid) or self._waits(subscription.oid):
                 continue
             publisher = publisher_key(subscription)
             if publisher not in ends:
@@ -164,6 +171,18 @@ class Watch:
                 standing.seen = seen
                 due.append(subscription)
         return due
+
+    def _waits(self, oid: int) -> bool:
+        """Return whether the last run of a subscription waited for transactions of live processes
+        that are all still open.
+        """
+        xids = self._retries.waits_for(oid)
+        if not xids:
+            return False
+        cluster = self._session.cluster
+        with cluster.begin(write=False) as connection:
+            blocks = open_blocks(connection, xids)
+        return blocks.keys() == xids and all(cluster.is_alive(b.backend) for b in blocks.values())
 
     def _publisher_end(self, subscription: Subscription) -> int | None:
         """Return the end of a publisher's log; None if it cannot be read.  The next run reports the

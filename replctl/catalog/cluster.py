@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -67,6 +67,8 @@ from replctl.types.character import invalid_bytes
 _OPENING_PATIENCE = 60.0
 #: Seconds of waiting for a lock, after which the waiter checks whether the holder is suspended.
 _PATIENCE = 30.0
+#: Seconds between two checks during a wait without limit.
+_INTERVAL = 0.5
 
 
 class Cluster:
@@ -345,7 +347,12 @@ class Cluster:
 
     @contextmanager
     def lock(
-        self, name: str, timeout: float = -1, *, suspended_after: float | None = None
+        self,
+        name: str,
+        timeout: float = -1,
+        *,
+        suspended_after: float | None = None,
+        on_wait: Callable[[float, Collection[int]], None] = lambda waited, processes: None,
     ) -> Iterator[None]:
         """Hold a lock of this cluster; the system releases it when the process dies.
 
@@ -353,6 +360,7 @@ class Cluster:
             timeout: seconds to wait; if negative, wait without limit, unless the holder is a
                 suspended process.
             suspended_after: seconds to wait for a suspended process; None for the usual time.
+            on_wait: called repeatedly during a wait without limit, like Session.on_wait.
 
         Raises:
             LockNotAvailable: another process does not release the lock in time (55P03).
@@ -361,21 +369,21 @@ class Cluster:
         with ExitStack() as held:
             while True:
                 try:
-                    patience = timeout
-                    if timeout < 0:
-                        patience = _PATIENCE if suspended_after is None else suspended_after
+                    patience = timeout if timeout >= 0 else _INTERVAL
                     held.enter_context(locked(self._lock_file(name), patience))
                     break
                 except LockTimeout as error:  # without a limit, wait again
                     if timeout >= 0:
                         raise LockNotAvailable(f'could not obtain lock "{name}"') from error
-                    self.check_holder(name, time.monotonic() - begun, suspended_after)
+                    waited = time.monotonic() - begun
+                    on_wait(waited, self.check_holder(name, waited, suspended_after))
                 except OSError as error:
                     raise refusal_of(self.path / "lock", error) from error
             yield
 
-    def check_holder(self, name: str, waited: float, least: float | None = None) -> None:
-        """Check that the process that holds a lock is not suspended, and so can release it.
+    def check_holder(self, name: str, waited: float, least: float | None = None) -> set[int]:
+        """Check that the process that holds a lock is not suspended, and so can release it.  Return
+        the process ID; an empty set if this process holds it, or the system does not report it.
 
         Args:
             waited: seconds that this process has waited; short waits skip the check.
@@ -385,14 +393,17 @@ class Cluster:
             LockNotAvailable: the holder is suspended (55P03).
         """
         path = self._lock_file(name)
-        pid = holder(path) if waited >= (_PATIENCE if least is None else least) else None
-        if pid is not None and is_stopped(pid):
+        pid = holder(path)
+        if pid is None or pid == os.getpid():
+            return set()
+        if waited >= (_PATIENCE if least is None else least) and is_stopped(pid):
             detail, hint = help_with(path)
             raise LockNotAvailable(
                 f'could not obtain lock "{name}": the process that holds it is suspended',
                 detail=detail,
                 hint=hint,
             )
+        return {pid}
 
     def _lock_file(self, name: str) -> Path:
         return self.path / "lock" / f"{name}.lock"

@@ -178,6 +178,11 @@ class OpenBlock(NamedTuple):
     database_oid: int
     backend: str
 
+    @property
+    def pid(self) -> int:
+        """Return the process ID of a live process."""
+        return int(self.backend.partition("-")[0])
+
 
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
     """Return the transactions of `xids` that are in progress, each with its transaction block."""

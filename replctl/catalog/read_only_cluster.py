@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from copy import copy
 from pathlib import Path
@@ -85,7 +85,12 @@ class ReadOnlyCluster(Cluster):
 
     @contextmanager
     def lock(
-        self, name: str, timeout: float = -1, *, suspended_after: float | None = None
+        self,
+        name: str,
+        timeout: float = -1,
+        *,
+        suspended_after: float | None = None,
+        on_wait: Callable[[float, Collection[int]], None] = lambda waited, processes: None,
     ) -> Iterator[None]:
         """Raise the refusal, because only writers need locks."""
         raise copy(self.refusal)

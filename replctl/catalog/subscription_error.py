@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from sqlalchemy import Connection, delete, insert, select
 
 from replctl.catalog import state_schema
-from replctl.errors import PostgresError
+from replctl.errors import LockWait, PostgresError
 from replctl.record import dataclass
 
 _DETAIL = "DETAIL:  "
@@ -34,6 +34,11 @@ class SubscriptionError:
         lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
         lines += [f"CONTEXT:  {error.context}"] if error.context else []
         return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
+
+    @property
+    def is_wait(self) -> bool:
+        """Return whether the subscription only waits for other processes (LockWait)."""
+        return self.sqlstate == LockWait.sqlstate and self.message.startswith(LockWait.PREFIX)
 
     def without_rows(self) -> SubscriptionError:
         """Return the error with its message up to the DETAIL, so without values of rows."""

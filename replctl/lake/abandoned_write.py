@@ -12,7 +12,7 @@ from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import Catalog
-from replctl.lake.recovery import undo_or_leave
+from replctl.lake.recovery import leave, undo_or_leave
 from replctl.lake.waiting import when_free
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
@@ -37,9 +37,18 @@ def note_abandoned(
 
 
 def undo(session: Session, begun: Sequence[Begun]) -> None:
-    """Undo transactions that `note_abandoned` has marked."""
-    for xid, targets in begun:
-        with ExitStack() as stack:
-            # A transaction block of another session may write the tables for a long time
-            when_free(session, partial(lock_relations, session, list(targets), stack))
-            undo_or_leave(session, xid)
+    """Undo transactions that `note_abandoned` has marked.
+
+    Raises:
+        Exception: see `when_free`.  Then the next process that uses the tables undoes the rest.
+    """
+    left = [xid for xid, _targets in begun]
+    try:
+        for xid, targets in begun:
+            with ExitStack() as stack:
+                # A transaction block of another session may write the tables for a long time
+                when_free(session, partial(lock_relations, session, list(targets), stack))
+                left.remove(xid)
+                undo_or_leave(session, xid)
+    finally:
+        leave(session, left)

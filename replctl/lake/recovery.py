@@ -81,8 +81,13 @@ def undo_or_leave(session: Session, xid: int) -> None:
         _undo(session, xid)
     except PostgresError as error:  # the error that led to the undo matters more
         warn_of_undo(session, xid, error)
-        session.cluster.abandoned.add(xid)
-        _record_abandoned(session.cluster)
+        leave(session, [xid])
+
+
+def leave(session: Session, xids: Collection[int]) -> None:
+    """Let the next process that uses the tables of these transactions undo them."""
+    session.cluster.abandoned.update(xids)
+    _record_abandoned(session.cluster)
 
 
 def _record_abandoned(cluster: Cluster) -> None:

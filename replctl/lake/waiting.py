@@ -5,10 +5,11 @@ deadlock detection (ProcSleep and DeadLockCheck).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
-from replctl.catalog.lock import end_wait, note_wait, open_blocks, waiting_cycle
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.lock import OpenBlock, end_wait, note_wait, open_blocks, waiting_cycle
 from replctl.errors import (
     DeadlockDetected,
     LockNotAvailable,
@@ -30,6 +31,7 @@ def when_free(session: Session, action: Callable[[], T]) -> T:
     Raises:
         LockNotAvailable: other transactions block the action for longer than lock_timeout (55P03).
         DeadlockDetected: the blocking transactions wait for this session (40P01).
+        Exception: see Session.on_wait.
         ObjectNotInPrerequisiteState: a partly written batch of a subscription cannot be finished
             (55000).
     """
@@ -56,7 +58,7 @@ def wait_for(session: Session, xids: Collection[int]) -> None:
     """Wait until at least one of these transactions has ended.
 
     Raises:
-        LockNotAvailable, DeadlockDetected: see `when_free`.
+        LockNotAvailable, DeadlockDetected, Exception: see `when_free`.
     """
     cluster = session.cluster
     timeout = int(session.setting("lock_timeout")) / 1000
@@ -75,6 +77,7 @@ def wait_for(session: Session, xids: Collection[int]) -> None:
                 return
             recover_blocks(session, set(open_.values()))
             waited = time.monotonic() - begun
+            session.on_wait(waited, _processes(cluster, open_.values()), xids)
             if timeout and waited >= timeout:
                 raise LockNotAvailable("canceling statement due to lock timeout")
             if own is not None and waited >= patience:
@@ -87,6 +90,12 @@ def wait_for(session: Session, xids: Collection[int]) -> None:
         if own is not None:
             with cluster.begin(write=True) as connection:
                 end_wait(connection, own)
+
+
+def _processes(cluster: Cluster, blocks: Iterable[OpenBlock]) -> set[int]:
+    """Return the IDs of the other live processes that have these transaction blocks."""
+    others = [block for block in blocks if block.backend != cluster.backend]
+    return {block.pid for block in others if cluster.is_alive(block.backend)}
 
 
 def _check_deadlock(session: Session, xid: int) -> None:

@@ -18,6 +18,7 @@ from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import RelState, Subscription, TwoPhaseState
 from replctl.errors import (
     ConnectionFailure,
+    LockWait,
     Notice,
     ObjectNotInPrerequisiteState,
     PostgresError,
@@ -361,7 +362,7 @@ class _Worker:
             rows = self._subscriber.changes.apply(
                 batch, whole.first, whole.last, batch.from_lsn, self._position(whole.to_lsn)
             )
-        except (QueryCanceled, ConnectionFailure):
+        except (QueryCanceled, LockWait, ConnectionFailure):
             raise
         except ReplicationConflict as conflict:
             if self._subscriber.state.unfinished_batch() is None:
@@ -457,7 +458,7 @@ class _Worker:
             if before is not None and self._subscriber.state.unfinished_batch() is None:
                 self._apply(batch, before, from_lsn)
             raise self._error(batch, conflict) from conflict
-        except QueryCanceled:
+        except (QueryCanceled, LockWait):
             raise
         except PostgresError as error:  # halve the group to find the transaction
             if (
