@@ -237,7 +237,8 @@ def host_of(parameters: Mapping[str, str]) -> str:
 
 def leads_to_own_cluster(parameters: Mapping[str, str]) -> bool:
     """Return whether connection parameters lead to a database of the cluster that uses them."""
-    return host_of(parameters) in _LOCAL_HOSTS and "port" not in parameters
+    is_local = host_of(parameters) in _LOCAL_HOSTS
+    return is_local and "port" not in parameters and "service" not in parameters
 
 
 def quote_value(value: str) -> str:

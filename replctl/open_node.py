@@ -5,7 +5,7 @@ kinds of nodes.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,7 +68,8 @@ def open_publisher(
             (2F003).
         ConnectionFailure: there is no such directory, database or role, or the role may not connect
             (08006).
-        FeatureNotSupported: the connection string leads to a PostgreSQL server (0A000).
+        FeatureNotSupported: the connection string leads to a PostgreSQL server, or names a service
+            (0A000).
     """
     parameters = parse_conninfo(subscription.conninfo)
     with session.read() as catalog:
@@ -156,6 +157,7 @@ def _connected(
         password: the user's password; None for a trusted user.
         is_leaving: see `open_publisher`.
     """
+    _check_service(parameters)
     _check_port(parameters.get("port", ""))
     host = host_of(parameters)
     database = parameters.get("dbname", user)
@@ -233,6 +235,17 @@ def _other(cluster: Cluster, host: str) -> Cluster:
             detail=error.detail,
             hint=error.hint,
         ) from error
+
+
+def _check_service(parameters: Mapping[str, str]) -> None:
+    """Check that a connection string names no service: its file could name any server."""
+    if "service" not in parameters:
+        return
+    raise FeatureNotSupported(
+        f'could not connect to the publisher: service "{parameters["service"]}" is not supported',
+        detail="replctl does not read connection service files.",
+        hint="Write the parameters of the service into the connection string: host and dbname.",
+    )
 
 
 def _check_port(port: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_subscription import Subscription
+from replctl.conninfo import leads_to_own_cluster, parse_conninfo
 from replctl.errors import ConnectionFailure, FeatureNotSupported, PasswordRequired, PostgresError
 from replctl.execute import execute
 from replctl.launcher import sync
@@ -63,6 +64,23 @@ def test_a_server(session: Session) -> None:
         open_publisher(session, _subscription("host=db.example dbname=postgres")),
     ):
         pass
+
+
+@pytest.mark.parametrize("local", ["", " dbname=postgres", " host=localhost"])
+def test_a_service(session: Session, local: str) -> None:
+    """A service does not lead to the cluster's own database."""
+    conninfo = f"service=prod{local}"
+    assert not leads_to_own_cluster(parse_conninfo(conninfo))
+    with (
+        pytest.raises(FeatureNotSupported, match='service "prod" is not supported') as caught,
+        open_publisher(session, _subscription(conninfo)),
+    ):
+        pass
+    assert caught.value.hint == (
+        "Write the parameters of the service into the connection string: host and dbname."
+    )
+    with open_publisher(session, _subscription("host=localhost dbname=postgres")) as publisher:
+        assert publisher.tables.missing_publications(["p"]) == ["p"]
 
 
 @pytest.mark.parametrize(
