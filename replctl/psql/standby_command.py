@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replctl.errors import ConnectionFailure, IoError, PostgresError
+from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, PostgresError
 from replctl.psql.cluster_command import report_found
 from replctl.psql.command_group import (
     Incomplete,
@@ -75,12 +75,12 @@ def _sync(
 
 
 def _watch(standby: Cluster, interval: float, signals: StopSignals) -> None:
-    """Follow the primary until a signal comes, and reconnect when the primary is available again.
-    Report each problem once.
+    """Follow the primary until a signal comes.  Report each problem once, and reconnect after it:
+    the primary may come back, or its catalog was only busy.
 
     Raises:
         CannotConnectNow, ObjectNotInPrerequisiteState: the primary is gone.
-        IoError, DiskFull: the standby's own home cannot be written.
+        IoError, DiskFull: the standby's own home cannot be written at the start.
     """
     from replctl.catalog.standby import attached
 
@@ -93,7 +93,9 @@ def _watch(standby: Cluster, interval: float, signals: StopSignals) -> None:
                 while not signals.has_come:
                     said = _say(receiver.receive(), said)
                     signals.sleep(interval)
-        except (ConnectionFailure, IoError) as error:  # the primary may come back
+        except (CannotConnectNow, ObjectNotInPrerequisiteState):  # the primary is gone
+            raise
+        except PostgresError as error:
             said = _say([error], said)
             signals.sleep(interval)
 

@@ -10,6 +10,8 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,17 +19,23 @@ from fix_psql import Psql
 from fix_replication import Database
 from fix_standby import READY, make_slot, stored_rows
 
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.promotion import promote
-from replctl.catalog.standby import attached, create_standby, receive
+from replctl.catalog.standby import WalReceiver, attached, create_standby, receive
 from replctl.errors import (
+    CannotConnectNow,
     ConnectionFailure,
     IoError,
+    LockNotAvailable,
     Notice,
     ObjectNotInPrerequisiteState,
     PostgresError,
+    TooManyConnections,
 )
 from replctl.lake.publisher import LakePublisher
+from replctl.psql import standby_command
+from replctl.psql.stop_signals import StopSignals
 from replctl.session import Session
 
 _SLOTS = (
@@ -346,3 +354,28 @@ def test_a_physical_slot_that_a_standby_takes(primary: Database, tmp_path: Path)
         ("(copied,)",)
     ]
     assert primary.rows(f"{slot}'copied'") == [("t",)]
+
+
+def test_a_watch_continues_after_temporary_errors(
+    standby: Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The primary's catalog is busy, or the primary has too many connections."""
+    errors = [LockNotAvailable("busy"), LockNotAvailable("busy"), TooManyConnections("sorry")]
+    signals = StopSignals()
+
+    @contextmanager
+    def attach(cluster: Cluster) -> Iterator[WalReceiver]:
+        if errors:
+            raise errors.pop(0)
+        signals.has_come = True
+        with attached(cluster) as receiver:
+            yield receiver
+
+    monkeypatch.setattr("replctl.catalog.standby.attached", attach)
+    standby_command._watch(standby.session.cluster, 0.01, signals)
+    assert errors == []
+    assert capsys.readouterr().err == "ERROR:  busy\nFATAL:  sorry\n"
+    errors.append(CannotConnectNow("replaced"))
+    signals.has_come = False
+    with pytest.raises(CannotConnectNow):
+        standby_command._watch(standby.session.cluster, 0.01, signals)
