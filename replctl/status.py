@@ -110,18 +110,20 @@ def subscription_status(session: Session, names: Sequence[str] = ()) -> list[Sub
     Raises:
         UndefinedObject: there is no subscription with one of these names.
     """
-    cluster = session.cluster
     with session.read() as catalog:
         subscriptions = list_subscriptions(catalog, all_databases=True)
-        workers = live_workers(cluster, catalog.connection)
     for name in names:
         if name not in {subscription.name for subscription in subscriptions}:
             raise UndefinedObject(f'subscription "{name}" does not exist')
-    return [
-        _status(session, subscription, workers)
-        for subscription in subscriptions
-        if not names or subscription.name in names
-    ]
+    chosen = [item for item in subscriptions if not names or item.name in names]
+    return status_of(session, chosen)
+
+
+def status_of(session: Session, subscriptions: Sequence[Subscription]) -> list[SubscriptionStatus]:
+    """Return the status of these subscriptions."""
+    with session.read() as catalog:
+        workers = live_workers(session.cluster, catalog.connection)
+    return [_status(session, subscription, workers) for subscription in subscriptions]
 
 
 def _status(

@@ -11,8 +11,9 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.lock import open_blocks
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import insert_lsn
-from replctl.errors import CannotConnectNow, IoError, LockWait, PostgresError
-from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
+from replctl.chosen_subscriptions import ChosenSubscriptions
+from replctl.errors import CannotConnectNow, IoError, LockWait, PostgresError, UndefinedObject
+from replctl.launcher import Launcher, SyncFailure
 from replctl.open_node import open_publisher, publisher_home, publisher_key
 from replctl.record import dataclass
 from replctl.retry_schedule import RetrySchedule
@@ -54,7 +55,8 @@ class Watch:
     it when the transaction has ended.  This is not a failure.
 
     Args:
-        names: subscriptions to run; () for all that exist in each round.
+        names: subscriptions to run, also after they are renamed; () for all that exist in each
+            round.
         interval: seconds between two rounds.  The first retry comes after twice this interval, and
             after at least two seconds.
         is_stopping, on_applied: see Launcher.
@@ -70,7 +72,6 @@ class Watch:
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
     ) -> None:
         self._session = session
-        self._names = names
         self._interval = interval
         self._launcher = Launcher(
             session,
@@ -83,21 +84,22 @@ class Watch:
         self._publishers: set[Path] = set()  # the homes that the last round used
         self._standings: dict[int, _Standing] = {}
         self._retries = RetrySchedule[int](self._delay)
-        enabled_subscriptions(session, names)  # raises an error for an unknown name
+        self._chosen = ChosenSubscriptions(session, names)
+        self._missing = self._chosen.missing
+        if self._missing:
+            raise _does_not_exist(self._missing[0])
 
     def round(self) -> list[SyncFailure]:
         """Run the due subscriptions, and return the failures.  End early after a signal to stop.
 
         Raises:
+            UndefinedObject: all named subscriptions were dropped.
             CannotConnectNow: a restored catalog has replaced the cluster's, or has overwritten that
                 of a publisher in another home.
         """
         self._session.cluster.check_file()
-        subscriptions = [
-            subscription
-            for subscription in enabled_subscriptions(self._session)
-            if not self._names or subscription.name in self._names
-        ]
+        failures: list[SyncFailure] = []
+        subscriptions = self._subscriptions(failures)
         self._publishers = {home for s in subscriptions if (home := publisher_home(s)) is not None}
         for publisher in self._open_publishers():
             _check_file(publisher)
@@ -106,7 +108,6 @@ class Watch:
         self._standings = {s.oid: known.get(s.oid, _Standing()) for s in subscriptions}
         self._retries.keep(self._standings)
         due = self._due(subscriptions)
-        failures: list[SyncFailure] = []
         try:
             self._launcher.round(due, failures)
         except Stopping:  # the user ends the watch
@@ -123,16 +124,40 @@ class Watch:
                 standing.idle_since = now
         return [item for item in failures if not isinstance(item.error, LockWait)]
 
+    def _subscriptions(self, failures: list[SyncFailure]) -> list[Subscription]:
+        """Return the enabled subscriptions; none on a standby.  Report each name once whose
+        subscription was dropped.
+
+        Args:
+            failures: a list to which failures are added.
+        """
+        found = self._chosen.current()
+        missing = self._chosen.missing
+        if self._chosen.is_gone:
+            raise _does_not_exist(missing[0])
+        failures += [
+            SyncFailure(name, _does_not_exist(name))
+            for name in missing
+            if name not in self._missing
+        ]
+        self._missing = missing
+        if self._session.cluster.is_in_recovery:
+            return []
+        return [subscription for subscription in found if subscription.enabled]
+
     @property
     def must_end(self) -> bool:
         """Return whether this process cannot use the cluster's catalog again, because it was
-        replaced, or that of a publisher, because it was overwritten.
+        replaced, or that of a publisher, because it was overwritten.  Or its subscriptions are
+        dropped.
         """
         try:
             is_replaced = self._session.cluster.is_replaced
         except IoError:  # the next round reports it
             return False
-        return is_replaced or any(map(_needs_restart, self._open_publishers()))
+        return (
+            is_replaced or self._chosen.is_gone or any(map(_needs_restart, self._open_publishers()))
+        )
 
     def _open_publishers(self) -> list[Cluster]:
         """Return the publishers' clusters in other homes, if open.  Homes that subscriptions used
@@ -197,6 +222,10 @@ class Watch:
     def close(self) -> None:
         """Release the subscriptions."""
         self._launcher.close(stays=False)
+
+
+def _does_not_exist(name: str) -> UndefinedObject:
+    return UndefinedObject(f'subscription "{name}" does not exist')
 
 
 def _check_file(publisher: Cluster) -> None:

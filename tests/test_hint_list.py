@@ -254,8 +254,9 @@ HINTS: dict[str, str] = {
     "test_promotion_without_the_primary_s_tables",
     "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
     " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",
-    "Write the parameters of the service into the connection string: host and dbname.":
-    "test_open_node.py::test_a_service",
+    "Write the parameters of the service into the connection string: host and dbname.": (
+        "test_open_node.py::test_a_service"
+    ),
     "_identify_hint(path)": f"{_COMMANDS}a_copy_becomes_a_cluster_of_its_own_by_its_hint",
     "_replaced_hint(path)": "catalog/test_identify.py::"
     "test_a_backup_of_a_primary_that_was_replaced_later",

@@ -10,9 +10,11 @@ from prometheus_client import CollectorRegistry, Counter, Summary, start_http_se
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from replctl.chosen_subscriptions import ChosenSubscriptions
+from replctl.errors import PostgresError
 from replctl.psql.variables import PsqlError
 from replctl.session import Session
-from replctl.status import subscription_status
+from replctl.status import SubscriptionStatus, status_of
 
 if TYPE_CHECKING:
     from replctl.apply_worker import Applied
@@ -65,14 +67,27 @@ class Metrics:
 class _LagCollector(Collector):
     def __init__(self, session: Session, names: Sequence[str]) -> None:
         self._session = session
-        self._names = names
+        self._chosen = ChosenSubscriptions(session, names)
 
     def describe(self) -> Iterable[Metric]:
         """Return no metrics, so that the registration does not compute them."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of `replctl status`."""
+        """Yield the metrics of `replctl status`.  Leave them out if the catalog cannot be read."""
+        up = GaugeMetricFamily("replctl_up", "Whether the catalog could be read.")
+        try:
+            found = status_of(self._session, self._chosen.current())
+        except PostgresError:  # the rounds report it; the counters need no catalog
+            up.add_metric((), 0.0)
+            yield up
+            return
+        up.add_metric((), 1.0)
+        yield up
+        yield from self._gauges(found)
+
+    @staticmethod
+    def _gauges(found: Sequence[SubscriptionStatus]) -> Iterable[Metric]:
         gauges = {
             name: GaugeMetricFamily(f"replctl_{name}", text, labels=_LABELS)
             for name, text in (
@@ -84,7 +99,7 @@ class _LagCollector(Collector):
                 ("subscription_broken", "Whether its last attempt has failed."),
             )
         }
-        for status in subscription_status(self._session, self._names):
+        for status in found:
             labels = (status.database, status.name)
             lag = status.lag
             for name, value in (
@@ -97,7 +112,7 @@ class _LagCollector(Collector):
             ):
                 if value is not None:
                     gauges[name].add_metric(labels, float(value))
-        yield from gauges.values()
+        return gauges.values()
 
 
 @contextmanager

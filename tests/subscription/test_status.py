@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 from fix_psql import Psql
+from prometheus_client import generate_latest
 
 from replctl.apply_worker import Applied
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.table_home import relative_location
-from replctl.errors import ConnectionFailure
+from replctl.errors import CannotConnectNow, ConnectionFailure
+from replctl.execute import execute
 from replctl.launcher import SyncFailure, enabled_subscriptions
 from replctl.psql.metrics import Metrics, serving
 from replctl.psql.status_output import Limit
@@ -207,4 +210,32 @@ def test_metrics(status: Psql, tmp_path: Path) -> None:
     assert values[f"replctl_lag_rows{labels}"] == "5.0"
     assert float(values[f"replctl_lag_seconds{labels}"]) > 59
     assert values[f"replctl_subscription_broken{labels}"] == "0.0"
+    assert values["replctl_up"] == "1.0"
     cluster.close()
+
+
+def test_metrics_of_a_renamed_subscription_and_an_unreadable_catalog(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session.connect(cluster, "postgres", "postgres")
+    create = (
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=nowhere' PUBLICATION p WITH (connect = false)"
+    )
+    list(execute(session, create))
+    metrics = Metrics(session, ["s"])
+    metrics.failed([SyncFailure("s", ConnectionFailure("gone"), database="postgres")])
+    list(execute(session, "ALTER SUBSCRIPTION s RENAME TO other"))
+    text = generate_latest(metrics.registry).decode()
+    assert 'replctl_subscription_enabled{database="postgres",subscription="other"} 0.0' in text
+    list(execute(session, "ALTER SUBSCRIPTION other SET (slot_name = NONE)"))
+    list(execute(session, "DROP SUBSCRIPTION other"))
+    assert "replctl_up 1.0" in generate_latest(metrics.registry).decode()
+
+    def refuse(*arguments: object) -> object:
+        raise CannotConnectNow("catalog.db was replaced")
+
+    monkeypatch.setattr("replctl.psql.metrics.status_of", refuse)
+    text = generate_latest(metrics.registry).decode()
+    assert "replctl_up 0.0" in text
+    assert 'replctl_errors_total{database="postgres",subscription="s"} 1.0' in text
+    assert "replctl_subscription_enabled" not in text

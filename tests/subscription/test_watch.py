@@ -26,7 +26,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.subscription_error import subscription_error
-from replctl.errors import PostgresError, TooManyConnections
+from replctl.errors import PostgresError, TooManyConnections, UndefinedObject
 from replctl.launcher import sync
 from replctl.open_node import open_subscriber
 from replctl.session import Session
@@ -202,6 +202,40 @@ def test_a_name_that_there_is_not(cluster: Cluster, subscriber: Database) -> Non
         assert process.wait(30) == 1
         assert process.stderr is not None
         assert 'subscription "nobody" does not exist' in process.stderr.read()
+
+
+def test_named_subscriptions_are_renamed_and_dropped(
+    cluster: Cluster, subscriber: Database
+) -> None:
+    subscribe(subscriber, "other")
+    subscribe(subscriber, "third")
+    watcher = Watch(subscriber.session, ["s", "other"])
+    assert watcher.round() == []
+    subscriber.run("ALTER SUBSCRIPTION s RENAME TO renamed")
+    assert watcher.round() == []
+    assert [name for name, _pid in subscriber.rows(ACTIVE)] == ["other", "s"]  # slots
+    subscriber.run("DROP SUBSCRIPTION other")
+    (failure,) = watcher.round()
+    assert failure.error.message == 'subscription "other" does not exist'
+    assert (watcher.round(), watcher.must_end) == ([], False)
+    subscribe(subscriber, "other")
+    assert watcher.round() == []
+    assert [name for name, _pid in subscriber.rows(ACTIVE)] == ["other", "s"]
+    subscriber.run("DROP SUBSCRIPTION other")
+    subscriber.run("DROP SUBSCRIPTION renamed")
+    with pytest.raises(UndefinedObject, match='subscription "s" does not exist'):
+        watcher.round()
+    assert watcher.must_end
+    watcher.close()
+
+
+def test_a_watch_ends_without_its_subscription(cluster: Cluster, subscriber: Database) -> None:
+    with watching(cluster, "s") as process:
+        wait_until(lambda: subscriber.rows(ACTIVE) == [("s", str(process.pid))])
+        subscriber.run("DROP SUBSCRIPTION s")
+        assert process.wait(30) == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == 'ERROR:  subscription "s" does not exist\n'
 
 
 def test_the_log_is_rotated_and_hides_passwords(cluster: Cluster) -> None:
