@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_actions import VectorStorage, file_uris
-from replctl.lake.delta_files import file_key, files_by_key
-from replctl.lake.delta_log import metadata_of, read_actions
+from replctl.lake.delta_files import files_by_key, row_actions
+from replctl.lake.delta_log import metadata_of
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING, metadata_at
 from replctl.lake.table_paths import has_scheme
@@ -49,6 +49,8 @@ _COLUMN_NOTES = ("delta.columnMapping.", "delta.typeChanges", "__CHAR_VARCHAR_TY
 #: A file of a table (`file_key`), and its entry in the log.
 _Key: TypeAlias = tuple[str, str]
 _Body: TypeAlias = dict[str, Any]
+#: An action of a log: its kind (add or remove), its file, its fields.
+_Change: TypeAlias = tuple[str, _Key, _Body]
 _KEPT = ("partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
 
 
@@ -87,7 +89,9 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
         DataCorrupted, IoError: the log is broken (XX001) or unreadable.
     """
     first = version if first is None else first
-    changes = [_changed_files(location, number) for number in range(first, version + 1)]
+    changes = [
+        change for number in range(first, version + 1) for change in row_actions(location, number)
+    ]
     removed, added = _net_files(changes, _earlier_files(location, first, changes))
     own = metadata_of(location, first)
     is_first = own is None or first == 0
@@ -109,7 +113,7 @@ def compared_files(location: str, version: int, first: int | None = None) -> Com
 
 
 def _earlier_files(
-    location: str, first: int, changes: Sequence[tuple[dict[_Key, _Body], dict[_Key, _Body]]]
+    location: str, first: int, changes: Sequence[_Change]
 ) -> dict[_Key, _Body] | None:
     """Return the files that existed before the version `first` and that the changes name.
 
@@ -117,48 +121,33 @@ def _earlier_files(
         the files by `file_key`; None if the log no longer contains the earlier version, but the
         `remove` actions have all fields.
     """
-    paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
+    paths = {path for _kind, (path, _vector), _body in changes}
     try:
         return files_by_key(location, first - 1, paths)
     except ObjectNotInPrerequisiteState:  # a cleanup has removed the version
-        removes = [body for found, _adds in changes for body in found.values()]
+        removes = [body for kind, _key, body in changes if kind == "remove"]
         if not all(remove.get("extendedFileMetadata") for remove in removes):
             raise
         return None
 
 
-def _changed_files(location: str, version: int) -> tuple[dict[_Key, _Body], dict[_Key, _Body]]:
-    """Return the files that a version removes, and the files that it adds, by `file_key`."""
-    removes, adds = (
-        {
-            file_key(action[kind]): action[kind]
-            for action in read_actions(location, version)
-            if kind in action and action[kind]["dataChange"]
-        }
-        for kind in ("remove", "add")
-    )
-    return removes, adds
-
-
 def _net_files(
-    changes: Iterable[tuple[dict[_Key, _Body], dict[_Key, _Body]]],
-    earlier: Mapping[_Key, _Body] | None,
+    changes: Iterable[_Change], earlier: Mapping[_Key, _Body] | None
 ) -> tuple[list[_Body], list[_Body]]:
-    """Return the files removed and the files added by successive versions in total.
+    """Return the files removed and the files added by successive actions in total.
 
     Args:
-        changes: the files that each version removes and adds.
+        changes: the actions, oldest first.
         earlier: the named files that existed before; None if the log does not say.
     """
     gone: dict[_Key, _Body] = {}
     come: dict[_Key, _Body] = {}
-    for removes, adds in changes:
-        for key, body in removes.items():
+    for kind, key, body in changes:
+        if kind == "remove":
             if come.pop(key, None) is None and (earlier is None or key in earlier):
                 gone[key] = body if earlier is None else earlier[key]
-        for key, body in adds.items():
-            if gone.pop(key, None) is None and (earlier is None or key not in earlier):
-                come[key] = body
+        elif gone.pop(key, None) is None and (earlier is None or key not in earlier):
+            come[key] = body
     return list(gone.values()), list(come.values())
 
 

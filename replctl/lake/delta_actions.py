@@ -15,6 +15,8 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
+from replctl.delta_path import canonical_path
+
 _INT64 = 2**63
 #: Jackson, Delta's JSON parser, accepts strings of twenty million characters.
 _LONGEST_TEXT = 10_000_000
@@ -56,7 +58,7 @@ def parse_actions(content: bytes) -> list[dict[str, Any]]:
         for kind, body in action.items():
             place = _place(kind, body)
             if place is not None and place in seen:
-                raise BrokenLogError(f'it has the action "{" ".join(place)}" twice')
+                raise BrokenLogError(f'it has the action "{" ".join(place).rstrip()}" twice')
             seen.update(() if place is None else [place])
     return [{kind: body} for action in actions for kind, body in action.items()]
 
@@ -127,7 +129,31 @@ def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise BrokenLogError("the schema of its metaData action is not valid JSON") from error
     if not _is_type(schema) or not isinstance(schema, dict) or schema["type"] != "struct":
         raise BrokenLogError("the schema of its metaData action is not one of Delta's")
+    names: dict[str, str] = {}
+    for name in (field["name"] for field in schema["fields"]):
+        if name.lower() in names:
+            other = names[name.lower()]
+            raise BrokenLogError(
+                f'the columns "{other}" and "{name}" have one name, because Delta ignores case'
+            )
+        names[name.lower()] = name
     return list(schema["fields"])
+
+
+def file_key(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the identity of a table's file: its path (`canonical_path`) and deletion vector.  One
+    file may have several deletion vectors.
+
+    All comparisons of `add` and `remove` actions use it, because a log may contain several forms of
+    one path.  replctl writes a path as it has read it: other readers may compare the texts.
+
+    Delta's protocol, section "Deletion Vector Descriptor Schema", derived field `uniqueId`.
+    """
+    path, vector = canonical_path(body["path"]), body.get("deletionVector")
+    if not vector:
+        return path, ""
+    offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
+    return path, f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
@@ -300,8 +326,7 @@ def _place(kind: str, body: Mapping[str, Any]) -> tuple[str, ...] | None:
     if kind in ("metaData", "protocol"):
         return (kind,)
     if kind in ("add", "remove"):
-        vector = body.get("deletionVector") or {}
-        return kind, body["path"], *(str(vector[name]) for name in _VECTOR_KEY if name in vector)
+        return kind, *file_key(body)
     if kind == "txn":
         return kind, body["appId"]
     return None
@@ -412,7 +437,6 @@ def _is_column(value: object, depth: int) -> bool:
 
 
 _Check = Callable[[Any], bool]
-_VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
 _OPTIONAL_FILE: dict[str, _Check] = {
     "deletionVector": _is_vector,
     "baseRowId": _is_count,

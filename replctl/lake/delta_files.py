@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState
-from replctl.lake.delta_actions import file_uris
+from replctl.lake.delta_actions import file_key, file_uris
 from replctl.lake.delta_log import (
     FILE_COLUMNS,
     checkpoints,
@@ -234,12 +234,16 @@ def has_row_files(location: str, version: int) -> bool:
 
 
 def has_feed_files(location: str, version: int) -> bool:
-    """Return whether the files of a version's change data feed still exist.
+    """Return whether the files of a version's change data feed still exist, and are enough.  They
+    are not if the version both adds and removes one file, because Delta returns the rows of this
+    file as inserted and as deleted.
 
     Raises:
         ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
-    return _are_there(location, _feed_bodies(location, version))
+    actions = read_actions(location, version)
+    files = [file_key(action[kind]) for action in actions for kind in ROW_KINDS if kind in action]
+    return len({*files}) == len(files) and _are_there(location, _feed_bodies(actions))
 
 
 def needs_deletion_vectors(location: str, version: int) -> bool:
@@ -248,12 +252,12 @@ def needs_deletion_vectors(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
-    return any(body.get("deletionVector") for body in _feed_bodies(location, version))
+    bodies = _feed_bodies(read_actions(location, version))
+    return any(body.get("deletionVector") for body in bodies)
 
 
-def _feed_bodies(location: str, version: int) -> list[dict[str, Any]]:
-    """Return the actions whose files are the change data feed of a version."""
-    actions = read_actions(location, version)
+def _feed_bodies(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the actions of a version whose files are its change data feed."""
     has_own = any("cdc" in action for action in actions)
     return changed_bodies(actions, ("cdc",) if has_own else ROW_KINDS)
 
@@ -266,6 +270,26 @@ def changed_bodies(actions: Iterable[dict[str, Any]], kinds: Sequence[str]) -> l
         for kind in kinds
         if kind in action and (kind == "cdc" or action[kind]["dataChange"])
     ]
+
+
+def row_actions(location: str, version: int) -> list[tuple[str, tuple[str, str], dict[str, Any]]]:
+    """Return the `add` and `remove` actions of a version that change rows, in the order of the log,
+    each as its kind, `file_key` and fields.
+
+    If a version both adds and removes a file, the last of the two actions counts (Delta's protocol,
+    section "Action Reconciliation").  It also says whether rows change.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
+    """
+    found = [
+        (kind, file_key(action[kind]), action[kind])
+        for action in read_actions(location, version)
+        for kind in ROW_KINDS
+        if kind in action
+    ]
+    last = {key: body for _kind, key, body in found}
+    return [(kind, key, body) for kind, key, body in found if last[key]["dataChange"]]
 
 
 def _are_there(location: str, bodies: Iterable[dict[str, Any]]) -> bool:
@@ -410,6 +434,9 @@ def files_by_key(
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the files of a table at a version that have one of these paths, by `file_key`.
 
+    Args:
+        paths: paths as in `file_key`.
+
     Raises:
         ObjectNotInPrerequisiteState: the log lacks a commit up to that version (55000).
     """
@@ -419,17 +446,17 @@ def files_by_key(
     found: dict[tuple[str, str], dict[str, Any]] = {}
     rows = [] if start is None else read_checkpoint(location, start, _WHOLE_ADD, paths)
     for row in rows:
-        if row["add"] is not None and row["add"]["path"] in paths:
-            found[file_key(row["add"])] = row["add"]
+        if row["add"] is not None and (key := file_key(row["add"]))[0] in paths:
+            found[key] = row["add"]
     for number in range(first, version + 1):
         for action in read_actions(location, number):
             body = action.get("add") or action.get("remove")
-            if body is None or body["path"] not in paths:
+            if body is None or (key := file_key(body))[0] not in paths:
                 continue
             if "add" in action:
-                found[file_key(body)] = body
+                found[key] = body
             else:
-                found.pop(file_key(body), None)
+                found.pop(key, None)
     return found
 
 
@@ -439,19 +466,6 @@ def _checkpoint_before(names: list[str], version: int) -> int | None:
 
 def _commits(names: list[str]) -> set[int]:
     return {int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.json", name)}
-
-
-def file_key(body: dict[str, Any]) -> tuple[str, str]:
-    """Return the identity of a table's file: path and deletion vector.  One file may have several
-    deletion vectors.
-
-    Delta's protocol, section "Deletion Vector Descriptor Schema", derived field `uniqueId`.
-    """
-    vector = body.get("deletionVector")
-    if not vector:
-        return body["path"], ""
-    offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
-    return body["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def _last_name(uri: str) -> str:

@@ -27,6 +27,7 @@ from replctl.lake.delta_actions import (
     commit_time,
     counted_rows,
     counts_in,
+    file_key,
     file_uris,
     is_readable,
     parse_actions,
@@ -200,7 +201,8 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
         alive = counted_rows(body)
         if alive is None:
             return None
-        rows[body["path"]] = abs(alive - rows.get(body["path"], 0))
+        path, _vector = file_key(body)
+        rows[path] = abs(alive - rows.get(path, 0))
     return sum(rows.values())
 
 
@@ -441,7 +443,8 @@ def read_checkpoint(
     Args:
         version: the version of the checkpoint; None for the newest checkpoint.
         columns: the paths of the columns to read, such as `add.path`.
-        paths: in Parquet files, read only rows with one of these `add.path`; None for all rows.
+        paths: in Parquet files, read only rows with one of these `add.path`, and rows with paths in
+            an unusual form; None for all rows.
 
     Raises:
         ObjectNotInPrerequisiteState: another program removes the checkpoint now (55000).

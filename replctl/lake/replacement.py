@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_actions import file_key
 from replctl.lake.delta_commit import DeltaCommit
-from replctl.lake.delta_files import files_at
-from replctl.lake.delta_log import read_actions
+from replctl.lake.delta_files import files_at, row_actions
 
 #: Operations that replace all rows, regardless of their parameters.
 _REPLACING = ("RESTORE", "CLONE")
@@ -95,16 +95,15 @@ def _words(operation: str) -> str:
 
 def _replaces_files(location: str, version: int) -> bool:
     """Return whether a version removes all files that a table had, and adds new ones."""
-    removed: set[str] = set()
-    added: set[str] = set()
-    for action in read_actions(location, version):
-        for kind, paths in (("remove", removed), ("add", added)):
-            if kind in action and action[kind]["dataChange"]:
-                paths.add(action[kind]["path"])
+    last = {key: kind for kind, key, _body in row_actions(location, version)}
+    removed, added = (
+        {path for (path, _vector), found in last.items() if found == kind}
+        for kind in ("remove", "add")
+    )
     if not removed or not added:
         return False
     try:
-        before = {body["path"] for body in files_at(location, version - 1)}
+        before = {file_key(body)[0] for body in files_at(location, version - 1)}
     except ObjectNotInPrerequisiteState:  # the log no longer has these files
         return False
     return before <= removed - added

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from replctl.lake.delta_actions import file_key
 from replctl.lake.delta_files import has_changes
 from replctl.lake.delta_log import log_versions, read_actions, table_properties
 from replctl.record import dataclass
@@ -107,11 +108,12 @@ def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) 
             if body is None:
                 continue
             is_read = body["dataChange"] and not changes
-            if is_read or body["path"] in added:
+            if is_read or file_key(body)[0] in added:
                 taken = body.get("deletionTimestamp")
                 yield time if taken is None else taken / 1000
         if not changes:
-            added |= {a["add"]["path"] for a in actions if "add" in a and a["add"]["dataChange"]}
+            adds = (action["add"] for action in actions if "add" in action)
+            added |= {file_key(add)[0] for add in adds if add["dataChange"]}
 
 
 def seconds(interval: str) -> float:

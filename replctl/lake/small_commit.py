@@ -21,8 +21,8 @@ from typing import Any
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState
 from replctl.injection_point import injection_point
-from replctl.lake.delta_actions import BrokenLogError, parse_checksum, parse_columns
-from replctl.lake.delta_files import file_key, whole_files_at
+from replctl.lake.delta_actions import BrokenLogError, file_key, parse_checksum, parse_columns
+from replctl.lake.delta_files import whole_files_at
 from replctl.lake.delta_log import actions_of_kinds, checkpoints, log_names
 from replctl.lake.delta_names import checksum_path
 from replctl.lake.own_commit import (

@@ -10,8 +10,7 @@ from typing import Any
 
 from replctl import spark
 from replctl.lake.adopt import delta_settings
-from replctl.lake.delta_actions import parse_columns
-from replctl.lake.delta_files import file_key
+from replctl.lake.delta_actions import file_key, parse_columns
 from replctl.lake.own_commit import features_of, stored_type
 from replctl.lake.small_commit import SmallCommit, writing_files
 from replctl.lake.small_table import data_files

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from replctl.catalog.home_directory import CATALOG
+from replctl.delta_path import UNUSUAL_PATH
 from replctl.lake.delta_names import LOG_FOLDER
 from replctl.object_store import canonical_location, file_system, is_s3
 from replctl.record import dataclass
@@ -131,7 +132,8 @@ class TableFolder:
         """Return the rows of a log's Parquet file that have a value in one of the columns.
 
         Args:
-            added: return rows with an `add` only if it has one of these paths; None for all rows.
+            added: return rows with an `add` only if it has one of these paths, or a path that may
+                be another form of one of them (replctl.delta_path); None for all rows.
         """
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -377,7 +379,10 @@ def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
         is_there = compute.is_valid(column)
         if name == "add" and added is not None:
             path = compute.struct_field(column, "path")
-            is_there = compute.is_in(path, value_set=array(sorted(added), string()))
+            is_there = compute.or_(
+                compute.is_in(path, value_set=array(sorted(added), string())),
+                compute.fill_null(compute.match_substring_regex(path, UNUSUAL_PATH), False),
+            )
         kept = is_there if kept is None else compute.or_(kept, is_there)
     return list((table if kept is None else table.filter(kept)).to_pylist())
 

@@ -7,6 +7,7 @@ import re
 from functools import cached_property
 from urllib.parse import unquote
 
+from replctl.delta_path import canonical_path
 from replctl.lake.table_folder import TableFolder
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -26,7 +27,7 @@ class TablePaths:
 
     def relative(self, uri: str) -> str | None:
         """Return a URI's path relative to the table; None if it is invalid or leads elsewhere."""
-        scheme, authority, path = _parts(uri)
+        scheme, authority, path = _parts(canonical_path(uri))
         if scheme or authority or path.startswith("/"):
             place = (scheme or "file", authority, path)
             below = (_below(place, root) for root in self._roots)

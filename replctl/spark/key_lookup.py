@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from replctl.delta_path import canonical_path
 from replctl.spark.data_type import quote_name, storage_type
 from replctl.spark.file_columns import are_read_alike
 from replctl.spark.normal_form import has_own_form
@@ -171,7 +172,9 @@ def _has_own_files(table: DeltaTable, location: str, names: Collection[str | Non
     )
     listed = ("path", "size_bytes", "modification_time")
     return all(
-        not _MISREAD & {*uri} and _is_own_file(os.path.join(location, unquote(uri)), *state, wanted)
+        not _MISREAD & {*uri}
+        and uri == canonical_path(uri)  # delta-rs takes two forms of a path for two files
+        and _is_own_file(os.path.join(location, unquote(uri)), *state, wanted)
         for uri, *state in zip(*(files.column(name).to_pylist() for name in listed), strict=True)
     )
 

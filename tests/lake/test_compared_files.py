@@ -12,6 +12,7 @@ from fix_lake import Lake
 
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.compared_files import compared_files
+from replctl.lake.delta_files import files_at, has_feed_files
 
 
 def _actions(log: str | None, kind: str) -> list[dict[str, Any]]:
@@ -149,3 +150,56 @@ def test_only_what_lies_in_files_is_taken_of_a_schema(lake: Lake) -> None:
     assert field["metadata"] == {"delta.columnMapping.id": 1}
     assert field["nullable"]
     assert after["configuration"] == {"delta.columnMapping.mode": "name"}
+
+
+def _spellings(lake: Lake, name: str) -> list[str]:
+    """Return forms of one path that Delta takes for the same file."""
+    return [f"{scheme}{lake.location}/{name}" for scheme in ("", "file:", "file://", "FILE:")]
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+@pytest.mark.parametrize("added", range(4))
+@pytest.mark.parametrize("removed", range(4))
+def test_a_file_has_several_paths(
+    lake: Lake, added: int, removed: int, *, has_checkpoint: bool
+) -> None:
+    paths = _spellings(lake, "b.parquet")
+    version = _append(lake, {"add": _FILE | {"path": paths[added], "size": 8}})
+    if has_checkpoint:
+        DeltaTable(lake.location).create_checkpoint()
+    last = _append(lake, {"remove": {"path": paths[removed], "dataChange": True}})
+    found = compared_files(lake.location, last)
+    assert found.after is None
+    assert [add["size"] for add in _actions(found.before, "add")] == [8]
+    assert len(files_at(lake.location, version)) == len(files_at(lake.location, last)) + 1
+    found = compared_files(lake.location, last, version)
+    assert (found.before, found.after) == (None, None)
+
+
+def test_an_absolute_path_is_another_file_than_a_relative_one(lake: Lake) -> None:
+    add = _only_add(lake, 0)
+    gone = {"path": f"file:{lake.location}/{add['path']}", "dataChange": True}
+    version = _append(lake, {"remove": gone})
+    found = compared_files(lake.location, version)
+    assert (found.before, found.after) == (None, None)
+    assert [body["path"] for body in files_at(lake.location, version)] == [add["path"]]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("removes_last", [False, True])
+@pytest.mark.parametrize("flags", [(True, True), (True, False), (False, True)])
+def test_the_last_action_of_a_file_counts(
+    lake: Lake, flags: tuple[bool, bool], *, is_new: bool, removes_last: bool
+) -> None:
+    """A version adds and removes one file.  Spark reads what the last action says (run)."""
+    name = "b.parquet" if is_new else _only_add(lake, 0)["path"]
+    add = {"add": _FILE | {"path": name, "dataChange": flags[0]}}
+    remove = {"remove": {"path": name, "dataChange": flags[1]}}
+    version = _append(lake, *((add, remove) if removes_last else (remove, add)))
+    is_there = name in [body["path"] for body in files_at(lake.location, version)]
+    assert is_there is not removes_last
+    found = compared_files(lake.location, version)
+    is_believed = flags[1 if removes_last else 0]
+    assert (found.before is not None) == (is_believed and not is_new and removes_last)
+    assert (found.after is not None) == (is_believed and is_new and not removes_last)
+    assert not has_feed_files(lake.location, version)  # Delta's feed has both actions

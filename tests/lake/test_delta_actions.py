@@ -151,6 +151,8 @@ def test_statistics_may_be_anything(stats: str, rows: int | None) -> None:
         '{"type":"struct","fields":[{"name":"","type":"long"}]}',
         '{"type":"struct","fields":[{"name":"\\ud800","type":"long"}]}',
         '{"type":"struct","fields":[{"name":"a","type":{"type":"array"}}]}',
+        '{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"date"}]}',
+        '{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"a","type":"long"}]}',
         '{"type":"struct","fields":[{"name":"a","type":"long","nullable":"x"}]}',
         '{"type":"struct","fields":[{"name":"a","type":' + '{"type":"array","elementType":' * 9000,
     ],

@@ -86,6 +86,7 @@ _BROKEN: dict[str, bytes] = {
     "add null path": add(path=None),
     "add number": commit_of({"add": 7}),
     "add twice": commit_of({"add": _ADD}, {"add": _ADD}),
+    "add twice, two paths": commit_of({"add": _ADD}, {"add": _ADD | {"path": "./part-9.parquet"}}),
     "huge size": add(size=2**64),
     "infinite size": add(size=float("inf")),
     "no dataChange": commit_of({"add": {k: v for k, v in _ADD.items() if k != "dataChange"}}),
@@ -100,6 +101,7 @@ _BROKEN: dict[str, bytes] = {
     "column without a type": _schema({"name": "new"}),
     "column with NUL": _schema({"name": "a\0", "type": "long"}),
     "half a letter": _schema({"name": "\ud800", "type": "long"}),
+    "names differ in case": _schema({"name": "v", "type": "long"}, {"name": "V", "type": "long"}),
 }
 
 

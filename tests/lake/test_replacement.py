@@ -83,3 +83,24 @@ def test_without_an_operation_the_files_say_it(lake: Lake) -> None:
     lake.write({"id": [2]}, mode="append")
     DeltaTable(lake.location).optimize.compact()
     assert without_info(lake) is None  # no row changes
+
+
+@pytest.mark.parametrize("removed", ["file://{}/x", "{}/x"])
+def test_the_files_of_a_replacement_have_several_paths(lake: Lake, removed: str) -> None:
+    file = {"partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    name = Path(DeltaTable(lake.location).file_uris()[0]).name
+    gone = {"remove": {"path": name, "dataChange": True}}
+    path = Path(lake.location) / "_delta_log"
+    versions = (
+        [gone, {"add": {**file, "path": f"{lake.location}/x"}}],
+        [{"remove": {"path": removed.format(lake.location), "dataChange": True}},
+         {"add": {**file, "path": "y"}}],
+        # The file z never belongs to the table, so nothing replaces y
+        [{"add": {**file, "path": "z"}}, {"remove": {"path": "z", "dataChange": True}},
+         {"remove": {"path": "y", "dataChange": True}}],
+    )  # fmt: skip
+    found = []
+    for version, actions in enumerate(versions, start=1):
+        (path / f"{version:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+        found.append(replacement(lake.location, read_commit(lake.location, version)))
+    assert found == ["replaced all files of the table"] * 2 + [None]
