@@ -81,6 +81,12 @@ class ProtocolViolation(PostgresError, sqlstate="08P01"): ...
 class FeatureNotSupported(PostgresError, sqlstate="0A000"): ...
 
 
+class UnreadableColumn(FeatureNotSupported):
+    """Raised if a file stores a column with a type that Spark cannot read as the type in the
+    table's schema.
+    """
+
+
 # Class 21, 22: values
 
 

@@ -29,6 +29,7 @@ from replctl.errors import FeatureNotSupported, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
 from replctl.lake.catalog_name import check_own_name, resolved_table
 from replctl.lake.delta_log import latest_version
+from replctl.lake.empty_partition import check_empty_values
 from replctl.lake.file_access import check_location_role
 from replctl.lake.foreign_files import has_foreign_files, leads_out
 from replctl.lake.located_table import make_located
@@ -186,5 +187,7 @@ def _enter(ddl: Ddl, relation: Relation, found: NewestVersion, adopted: AdoptedC
         insert_storage_column(ddl.catalog, relation.oid, attnum, known.name, 0, known.physical_name)
     if found.outside is not None and not has_foreign_files(relation):
         raise leads_out(relation, *found.outside, hint=_TRUST)
-    check_partition_zones(ddl.relation(relation.oid))
+    entered = ddl.relation(relation.oid)
+    check_partition_zones(entered)
+    check_empty_values(entered)
     enter_adopted(ddl.catalog, relation, found, adopted.left_out, is_listed=adopted.is_listed)

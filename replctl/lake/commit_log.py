@@ -56,6 +56,7 @@ from replctl.lake.delta_log import (
     outside_checkpoint,
     readable_after,
 )
+from replctl.lake.empty_partition import check_empty_values
 from replctl.lake.feed_choice import with_feeds
 from replctl.lake.foreign_files import has_foreign_files, leads_out, trust_hint
 from replctl.lake.owners_comment import follow_comments
@@ -271,6 +272,7 @@ def _read_commits(
         commits = list(commits_after(location, version))
         if commits:
             check_partition_zones(relation)
+            check_empty_values(relation, [commit.version for commit in commits])
         if not commits or not reads_files or has_foreign_files(relation):
             return commits
         found = next((commit for commit in commits if commit.outside is not None), None)

@@ -15,6 +15,7 @@ from replctl.errors import (
     FileAccessDenied,
     PostgresError,
     UndefinedFile,
+    UnreadableColumn,
 )
 from replctl.lake.commit_log import restore_hint
 from replctl.lake.delta_files import files_at
@@ -88,9 +89,8 @@ def _with_table(place: _Place, error: PostgresError) -> PostgresError:
     if place.is_missing:
         return UndefinedFile(f'file "{place.path}" of {table} does not exist', detail=stored)
     reason = error.detail or error.message
-    return DataCorrupted(
-        f'could not read file "{place.path}" of {table}', detail=f"{stored} {reason}"
-    )
+    kind = UnreadableColumn if isinstance(error, UnreadableColumn) else DataCorrupted
+    return kind(f'could not read file "{place.path}" of {table}', detail=f"{stored} {reason}")
 
 
 def _advise(
@@ -103,12 +103,16 @@ def _advise(
         return
     is_log = place.path.startswith(f"{LOG_FOLDER}/")
     table = None if subscription is None or is_log else _member(session, place, subscription)
-    if subscription is not None and table is not None:
-        name, option = table
-        if option:
-            error.hint = refresh_hint(subscription, name, option)
-        else:
-            offer_reconcile(error, subscription, name)
+    name, option = (None, "") if table is None else table
+    if subscription is not None and name is not None and option:
+        error.hint = refresh_hint(subscription, name, option)
+    elif isinstance(error, UnreadableColumn):  # a new copy would read the same file
+        error.hint = (
+            "The file is complete. Ask the table's owner to rewrite it with the types of the"
+            " table's schema. Until then, read only the other columns."
+        )
+    elif subscription is not None and name is not None:
+        offer_reconcile(error, subscription, name)
     elif is_log or not place.is_missing:
         error.hint = "Restore the file from a backup."
     else:

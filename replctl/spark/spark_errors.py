@@ -30,6 +30,7 @@ from replctl.errors import (
     SerializationFailure,
     SessionEnded,
     UndefinedFile,
+    UnreadableColumn,
 )
 from replctl.object_store import S3_CONNECTOR
 from replctl.own_command import own_command
@@ -87,6 +88,11 @@ _UNREADABLE = (
     "DELTA_TRUNCATED_TRANSACTION_LOG",
     "DELTA_TXN_LOG_FAILED_INTEGRITY",
     "DELTA_VERSIONS_NOT_CONTIGUOUS",
+)
+#: Matches the message for a column that a file stores with another type.
+_STORED_TYPE = re.compile(
+    r"Parquet column \[(?P<column>.+?)\]\. Expected Spark type (?P<type>.+?),"
+    r" actual Parquet type (?P<stored>\w+)\."
 )
 _PATH_PARAMETERS = ("path", "currentFile", "logPath", "tableName")
 _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
@@ -159,6 +165,17 @@ def _unreachable_hint(clusters: Sequence[Path]) -> str:
     return f'Run "{stop}", which also ends a server that does not answer; then try again.'
 
 
+#: Errors that may concern a file.
+_ABOUT_FILES = (
+    InternalError,
+    UndefinedFile,
+    DataCorrupted,
+    DiskFull,
+    HostNotReached,
+    UnreadableColumn,
+)
+
+
 @contextmanager
 def translating() -> Iterator[None]:
     """Translate the exceptions that Spark raises inside the `with` block."""
@@ -177,7 +194,7 @@ def translated(error: Exception) -> PostgresError:
     if isinstance(error, PostgresError):
         return error
     found = _recognized(error)
-    if isinstance(found, (InternalError, UndefinedFile, DataCorrupted, DiskFull, HostNotReached)):
+    if isinstance(found, _ABOUT_FILES):
         found.path = _path(error)
     return found
 
@@ -286,6 +303,12 @@ def _recognized(error: Exception) -> PostgresError:
             detail=_first_line(message),
             hint="Try again when the host answers. Spark's properties name the storage"
             " and its settings: --conf spark.hadoop.NAME=VALUE.",
+        )
+    if (column := _STORED_TYPE.search(message)) is not None:
+        return UnreadableColumn(
+            "Spark could not read a table",
+            detail=f'Column "{column["column"]}" is stored as {column["stored"]}. Spark cannot read'
+            f" it as {column['type']}.",
         )
     if condition.startswith(_UNREADABLE):
         return DataCorrupted("Spark could not read a table", detail=_first_line(message))

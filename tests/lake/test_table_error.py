@@ -18,6 +18,7 @@ from replctl.errors import (
     InternalError,
     PostgresError,
     UndefinedFile,
+    UnreadableColumn,
 )
 from replctl.lake.table_error import named
 
@@ -60,6 +61,24 @@ def test_a_file_that_cannot_be_read(lake: Lake) -> None:
     log = f"file:{lake.location}/_delta_log/00000000000000000000.checkpoint.parquet"
     told = named(lake.session, about(log))
     assert (told.sqlstate, told.hint) == ("58P01", "Restore the file from a backup.")
+
+
+def test_a_file_with_a_type_that_spark_does_not_convert(lake: Lake) -> None:
+    path = data_file(lake)
+    column = 'Column "a" is stored as INT64. Spark cannot read it as timestamp.'
+    error = about(f"file:{path}", UnreadableColumn("Spark could not read a table", detail=column))
+    told = named(lake.session, error)
+    assert (told.sqlstate, told.message) == (
+        "0A000",
+        f'could not read file "{path.name}" of table "public.t" of database "postgres"',
+    )
+    assert told.detail == f'The table is stored at "{lake.location}". {column}'
+    assert told.hint == (
+        "The file is complete. Ask the table's owner to rewrite it with the types of the table's"
+        " schema. Until then, read only the other columns."
+    )
+    told = named(lake.session, error, subscribe(lake))
+    assert told.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t WITH (replace = true);'
 
 
 def test_a_target_s_file_is_replaced_by_another_copy(lake: Lake) -> None:

@@ -25,6 +25,15 @@ from replctl.spark.spark_errors import translated
             "XX001",
             "file:/t/a%20b/part-1.parquet",
         ),
+        (
+            "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+            {},
+            "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading"
+            " file file:/t/part-1.parquet. Data type mismatches when reading Parquet column [t]."
+            " Expected Spark type decimal(5,2), actual Parquet type INT64. SQLSTATE: KD001",
+            "0A000",
+            "file:/t/part-1.parquet",
+        ),
         ("DELTA_FILE_NOT_FOUND", {"path": "`s3a://b/t/x`"}, "gone", "58P01", "s3a://b/t/x"),
         ("DELTA_MISSING_PART_FILES", {"version": "3"}, "in file:/t/_delta_log", "XX001",
          "file:/t/_delta_log"),
