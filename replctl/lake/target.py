@@ -225,7 +225,11 @@ def without_user_types_in(environment: Environment, target: Target) -> Target:
         for column in target.columns
     )
     tests = tuple(replace(t, condition=plain(t.condition)) for t in target.domain_tests)
-    return with_checks(replace(target, columns=columns, domain_tests=tests), plain)
+    leaves = tuple(
+        replace(leaf, generated=tuple((attnum, plain(expr)) for attnum, expr in leaf.generated))
+        for leaf in target.leaves
+    )
+    return with_checks(replace(target, columns=columns, domain_tests=tests, leaves=leaves), plain)
 
 
 def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:
@@ -405,16 +409,17 @@ def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> L
     inherited = {constraint.name for constraint in root.checks()}
     renumbered = {c.attnum: attnums[c.name] for c in leaf.columns}
     checks = tuple(
-        (constraint.name, _renumbered(constraint, renumbered))
+        (constraint.name, nodes.renumber(constraint.check, renumbered))
         for constraint in leaf.checks()
-        if constraint.name not in inherited
+        if constraint.check is not None and constraint.name not in inherited
     )
-    return Leaf(leaf.oid, leaf.name, numbered_as(root, leaf), rules, not_null, checks)
-
-
-def _renumbered(constraint: Constraint, attnums: dict[int, int]) -> nodes.Expr:
-    assert constraint.check is not None
-    return nodes.renumber(constraint.check, attnums)
+    own = [
+        (renumbered[column.attnum], nodes.renumber(column.default, renumbered))
+        for column in leaf.columns
+        if column.generated and column.default is not None
+    ]
+    generated = tuple((a, expr) for a, expr in own if expr != root.column_at(a).default)
+    return Leaf(leaf.oid, leaf.name, numbered_as(root, leaf), rules, not_null, checks, generated)
 
 
 def _unique_key(

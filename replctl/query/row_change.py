@@ -69,12 +69,19 @@ def _without_old(node: nodes.Node) -> nodes.Node | None:
 
 
 def changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
-    """Return the assigned columns, and the generated columns that use them."""
+    """Return the assigned columns, and the generated columns that use them.  A partition's own
+    expression also uses the partition keys, because an update may move a row to the partition.
+    """
     changed = set(assigned)
     for column in target.columns:
         generated = column.generated
         if generated is not None and not generating_columns(generated).isdisjoint(assigned):
             changed.add(column.attnum)
+    for leaf in target.leaves:
+        keys = {attnum for rule in leaf.rules for attnum in rule.keys}
+        for attnum, expr in leaf.generated:
+            if not (keys | generating_columns(expr)).isdisjoint(assigned):
+                changed.add(attnum)
     return changed
 
 

@@ -17,6 +17,7 @@ from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.spark.data_type import storage_type, text_of_wire, wire
+from replctl.spark.generated_column import generated_sql
 from replctl.spark.normal_form import is_stored_alike, matching_form
 from replctl.spark.partition_sql import accepts_sql, leaf_number_sql
 from replctl.spark.staged import Staged, StagedColumn
@@ -371,7 +372,9 @@ def finished_sql(
         counts_missing: `joined` has the columns missing_u and missing_d.
     """
     generated = [column for column in target.columns if column.generated is not None]
-    computed = "".join(f", {_generated(column)} AS w{column.attnum}" for column in generated)
+    computed = "".join(
+        f", {generated_sql(target, column)} AS w{column.attnum}" for column in generated
+    )
     complete = f"SELECT *{computed} FROM ({joined}) WHERE op IS NOT NULL"
     new_leaf = leaf_number_sql(target.leaves, lambda attnum: f"w{attnum}")
     keys = "".join(
@@ -509,14 +512,6 @@ def _texts_of(outcome: Outcome, values: Mapping[str, Any]) -> dict[int, str | No
         column.attnum: text_of_wire(column.type, values[f"w{column.attnum}"])
         for column in outcome.target.columns
     }
-
-
-def _generated(column: TargetColumn) -> str:
-    assert column.generated is not None
-    if isinstance(column.generated, StoredExpr):
-        text = stored_sql_of(column.generated, lambda attnum: f"w{attnum}")
-        return f"CAST({text} AS {storage_type(column.type, column.typmod)})"
-    return to_sql(column.generated, lambda var: f"w{var.attnum}").text
 
 
 def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]]:

@@ -209,6 +209,7 @@ class Leaf:
         source: the stored table, with the root's column numbers.
         rules: the rules for the table's rows, from the root down; () if it accepts all rows.
         not_null, checks: the table's own constraints, which the root lacks.
+        generated: the expressions of generated columns, by attnum, that differ from the root's.
     """
 
     relid: int
@@ -217,6 +218,7 @@ class Leaf:
     rules: tuple[PartitionRule, ...] = ()
     not_null: tuple[int, ...] = ()
     checks: tuple[tuple[str, Expr | StoredExpr], ...] = ()
+    generated: tuple[tuple[int, Expr], ...] = ()
 
 
 #: The attnum of a virtual column for the first call of nextval().  Further calls have the following
