@@ -12,7 +12,7 @@ from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_
 from replctl.catalog.relation_kind import TABLE_KINDS, ConstraintKind, Identity, RelKind
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
-from replctl.commands.dependency import references_to
+from replctl.commands.dependency import references_to_rows
 from replctl.commands.partition import (
     complete_partition,
     require_default_without,
@@ -94,7 +94,7 @@ def detach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
         raise UndefinedTable(
             f'relation "{partition.name}" is not a partition of relation "{parent.name}"'
         )
-    if references_to(ddl, parent):
+    if references_to_rows(ddl, parent):
         raise FeatureNotSupported(
             "DETACH PARTITION of a table that foreign keys refer to is not supported"
         )

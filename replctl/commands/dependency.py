@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from replctl.catalog import schema
 from replctl.catalog.composite_type import composite_of_type
+from replctl.catalog.foreign_key import foreign_keys_to
 from replctl.catalog.heap import (
     delete_constraint,
     delete_index,
@@ -221,7 +222,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             assert relation is not None
             for oid in children_of(ddl.catalog, target.oid):
                 yield Dependent(Object("table", oid), target, ddl.relation(oid).is_partition)
-            for other, constraint in references_to(ddl, relation):
+            for other, constraint in references_to_rows(ddl, relation):
                 if other.oid != relation.oid:
                     yield Dependent(Object("constraint", constraint.oid), target)
             for constraint in relation.foreign_keys():  # foreign keys between dropped tables
@@ -372,22 +373,19 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """Return the foreign keys that refer to a table.  Leave out foreign keys of partitions, which
-    are parts of the foreign key of their partitioned table.
+    """Return the foreign keys that refer to a table itself.  Leave out foreign keys of partitions,
+    which are parts of the foreign key of their partitioned table.
     """
-    table = schema.pg_constraint
-    rows = ddl.catalog.select(
-        table,
-        table.c.confrelid == relation.oid,
-        table.c.conparentid == 0,
-        order_by=[table.c.oid],
-    )
-    others = load_relations(ddl.catalog, {int(row.conrelid) for row in rows})
-    found = []
-    for row in rows:
-        other = others[int(row.conrelid)]
-        found.append((other, next(c for c in other.constraints if c.oid == int(row.oid))))
-    return found
+    found = references_to_rows(ddl, relation)
+    return [(other, key) for other, key in found if key.ref_relid == relation.oid]
+
+
+def references_to_rows(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
+    """Return the same as `references_to`, and the foreign keys that refer to the partitioned tables
+    above a partition.
+    """
+    found = foreign_keys_to(ddl.catalog, relation.oid)
+    return [(other, key) for other, key in found if not key.parent_oid]
 
 
 def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[Dependent]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
+from replctl.catalog.foreign_key import foreign_keys_to
 from replctl.catalog.pg_class import (
     Column,
     Constraint,
@@ -18,7 +19,6 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.relation_kind import ForeignKeyMatch, Identity
-from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -449,9 +449,10 @@ def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[Unique
 
 
 def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint, Reference]]:
-    """Return the foreign keys that the new rows of a table must satisfy."""
+    """Return the foreign keys that the new rows of a table must satisfy, the oldest first, as
+    PostgreSQL checks them."""
     result = []
-    for constraint in relation.foreign_keys():
+    for constraint in sorted(relation.foreign_keys(), key=lambda key: key.oid):
         other = get_relation(catalog, constraint.ref_relid)
         if other is not None:
             result.append(
@@ -478,16 +479,10 @@ def references_to(
     Foreign keys of partitions belong to their root.
     """
     referenced = load_relations(catalog, [relation.oid, *ancestors_of(catalog, relation.oid)])
-    rows = catalog.select(
-        pg_constraint,
-        pg_constraint.c.confrelid.in_(list(referenced)),
-        pg_constraint.c.conparentid == 0,
-    )
-    others = load_relations(catalog, {int(row.conrelid) for row in rows})
     result = []
-    for row in rows:
-        other = others[int(row.conrelid)]
-        constraint = next(c for c in other.constraints if c.oid == int(row.oid))
+    for other, constraint in foreign_keys_to(catalog, relation.oid):
+        if constraint.parent_oid:
+            continue
         named = referenced[constraint.ref_relid]
         ref_columns = tuple(_attnum_in(relation, named, a) for a in constraint.ref_columns)
         reference = Reference(

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from replctl.catalog.pg_class import Relation, load_relations
-from replctl.catalog.schema import pg_constraint
+from replctl.catalog.foreign_key import foreign_keys_to
+from replctl.catalog.pg_class import Relation
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 
 
 def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[Relation]]:
-    """Return, for the OID of each of these tables, the other tables that refer to it."""
+    """Return, for the OID of each of these tables, the other tables that refer to it or to a
+    partitioned table above it."""
     result: dict[int, list[Relation]] = {}
     for oid in relations:
-        rows = catalog.select(
-            pg_constraint, pg_constraint.c.confrelid == oid, order_by=[pg_constraint.c.oid]
-        )
-        others = load_relations(catalog, {int(row.conrelid) for row in rows})
+        others = {other.oid: other for other, _key in foreign_keys_to(catalog, oid)}
         result[oid] = [other for other in others.values() if other.oid not in relations]
     return result
 

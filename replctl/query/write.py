@@ -122,15 +122,18 @@ class WrittenTable:
         engine, plan = self._session.engine(), self._plan
         self.check_rows(outcome, self._keys(assigned), context)
         self.check_references(outcome, updated)
-        for constraint, reference in plan.references:
-            if assigned is not None and set(constraint.columns).isdisjoint(assigned):
-                continue
-            problem = spark.jobs.first_orphan(engine, outcome, reference)
-            if problem is not None:
-                other = plan.other_relations[constraint.ref_relid]
-                values = [problem.row[attnum] for attnum in constraint.columns]
-                with self._reader() as reader:
-                    raise orphan(self.relation, other, constraint, values, reader)
+        orphans = [
+            (problem, constraint)
+            for constraint, reference in plan.references
+            if assigned is None or not set(constraint.columns).isdisjoint(assigned)
+            if (problem := spark.jobs.first_orphan(engine, outcome, reference)) is not None
+        ]
+        if orphans:
+            problem, constraint = min(orphans, key=lambda found: found[0].position)
+            other = plan.other_relations[constraint.ref_relid]
+            values = [problem.row[attnum] for attnum in constraint.columns]
+            with self._reader() as reader:
+                raise orphan(self.relation, other, constraint, values, reader)
 
     def check_rows(
         self,

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Problem | None:
     """Return the first new row that refers to no row of the other table; None if there is none."""
     names = [f"n.w{attnum}" for attnum in reference.columns]
-    referenced = _rows_of(outcome, reference, "w")
-    same = _same(outcome, reference, "n.w", "e.c")
     complete = " AND ".join(f"{name} IS NOT NULL" for name in names)
     new = f"SELECT n.* FROM {outcome.rows.view} n WHERE op IN ('I', 'U')"
-    query = f"SELECT n.* FROM ({new} AND {complete}) n LEFT ANTI JOIN ({referenced}) e ON {same}"
+    query = f"{new} AND {complete}"
+    if reference.other:  # else no partition exists, and thus no row
+        referenced = _rows_of(outcome, reference, "w")
+        same = _same(outcome, reference, "n.w", "e.c")
+        query = f"SELECT n.* FROM ({query}) n LEFT ANTI JOIN ({referenced}) e ON {same}"
     if reference.match_full and len(names) > 1:
         some = " OR ".join(f"{name} IS NOT NULL" for name in names)
         query += f" UNION ALL {new} AND ({some}) AND NOT ({complete})"
@@ -51,6 +53,8 @@ def first_broken_reference(
 
     In the outcome, the old values of the target's key are k1, k2, ..., other old values o<attnum>.
     """
+    if not reference.other:
+        return None
     key, rows = outcome.target.key, outcome.rows
     old = {
         attnum: f"k{key.index(attnum) + 1}" if attnum in key else f"o{attnum}"
