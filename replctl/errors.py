@@ -24,6 +24,8 @@ class PostgresError(Exception):
         constraint, table, column, domain: names of the affected objects, if any.
 
     Attributes:
+        is_hard: the condition of a domain's CHECK failed. COPY with ON_ERROR ignore does not skip
+            such a row.
         path: the file or directory that Spark's error names, if any.
         reconciles: schema and name of the subscriber's tables whose reconcile resolves the error;
             empty if a reconcile does not help.
@@ -62,6 +64,7 @@ class PostgresError(Exception):
         self.table = table
         self.column = column
         self.domain = domain
+        self.is_hard = False
         self.path: str | None = None
         self.reconciles: tuple[RelationName, ...] = ()
 

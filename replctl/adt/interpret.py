@@ -319,7 +319,12 @@ def _domain(expr: nodes.CoerceToDomain) -> Step:
         if value is None and not_null:
             raise null_in_domain(domain)
         for name, condition in checks:
-            if condition((value,), None) is False:
+            try:
+                holds = condition((value,), None)
+            except PostgresError as error:
+                error.is_hard = True
+                raise
+            if holds is False:
                 raise violated_domain(domain, name)
         return value
 

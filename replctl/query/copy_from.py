@@ -54,14 +54,14 @@ def copy_from(session: Session, statement: ast.Copy) -> Result:
         rows = read_rows(session, plan, data)
         for _piece in data:  # data after an end-of-copy marker is ignored
             pass
-    if rows.skipped:
-        shown = "1 row was" if rows.skipped == 1 else f"{rows.skipped} rows were"
-        session.notice(f"{shown} skipped due to data type incompatibility")
     if rows.error is not None and not _may_fail(plan, rows):
         raise rows.error
     count = 0
     if rows.numbers:
         count = when_free(session, lambda: repeated(lambda: _write(session, plan, rows)))
+    if rows.skipped:
+        shown = "1 row was" if rows.skipped == 1 else f"{rows.skipped} rows were"
+        session.notice(f"{shown} skipped due to data type incompatibility")
     return Result(f"COPY {count}")
 
 

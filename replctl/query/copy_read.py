@@ -253,8 +253,8 @@ class _ValueReader:
             return self._inputs[number](value)
         except (FeatureNotSupported, InternalError):
             raise
-        except PostgresError:
-            if not self._plan.format.skips_errors:
+        except PostgresError as error:
+            if error.is_hard or not self._plan.format.skips_errors:
                 raise
             raise _Skipped(
                 f"skipping row due to data type incompatibility at line {self._place.number}"
