@@ -39,10 +39,12 @@ from replctl.dump.dialect import added, created
 from replctl.dump.dumped_privilege import acl_entries
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.source import Source, expression_keys, type_key
+from replctl.expr import nodes
 from replctl.expr.nextval_call import sequences_of
 from replctl.types.builtin import types
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
+_NULL = nodes.Const("unknown", None)
 _BITS = {"int2": 15, "int4": 31, "int8": 63}
 
 
@@ -51,6 +53,7 @@ def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]
     for table in relations.values():
         if table.kind not in TABLE_KINDS:
             continue
+        table = _with_null_defaults(table, relations)
         yield _table(source, table, relations)
         yield from _defaults(source, table)
         if table.is_partition:
@@ -169,6 +172,27 @@ def _attributes(source: Source, table: Relation, column: Column) -> str:
     return "".join(f"{head} {change};\n" for change in changes)
 
 
+def _with_null_defaults(table: Relation, relations: Mapping[int, Relation]) -> Relation:
+    """Return a child table that has DEFAULT NULL where a parent has a default, and the child has
+    none.  Otherwise the child would inherit the parent's default (flagInhAttrs).
+    """
+    if table.is_partition:
+        return table
+    above = {
+        column.name
+        for oid in table.parents
+        for column in relations[oid].columns
+        if column.default is not None and not column.generated
+    }
+    columns = tuple(
+        replace(column, default=_NULL)
+        if column.name in above and column.default is None and not column.identity
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=columns)
+
+
 def _own_columns(table: Relation) -> list[Column]:
     """Return the columns that CREATE TABLE must name (shouldPrintColumn)."""
     return [column for column in table.columns if column.is_local or table.is_partition]
@@ -183,7 +207,7 @@ def _column(source: Source, table: Relation, column: Column) -> str:
     text = f"{quote_identifier(column.name)} "
     text += source.environment.format_type(column.declared_type, column.declared_typmod)
     if column.default is not None and not _is_omitted(source, table, column):
-        expr = get_expr(source.environment, table, column.default)
+        expr = _default(source, table, column.default)
         is_generated = bool(column.generated)
         text += f" GENERATED ALWAYS AS ({expr}) STORED" if is_generated else f" DEFAULT {expr}"
     if column.identity:
@@ -194,6 +218,10 @@ def _column(source: Source, table: Relation, column: Column) -> str:
     if collation is not None:
         text += f" COLLATE pg_catalog.{quote_identifier(collation)}"
     return text
+
+
+def _default(source: Source, table: Relation, default: nodes.Expr) -> str:
+    return "NULL" if default is _NULL else get_expr(source.environment, table, default)
 
 
 def _is_omitted(source: Source, table: Relation, column: Column) -> bool:
@@ -229,7 +257,7 @@ def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
             continue
         if column.generated:
             continue  # the column inherits its expression
-        expr = get_expr(source.environment, table, column.default)
+        expr = _default(source, table, column.default)
         yield Entry(
             "DEFAULT",
             f"{table.name} {column.name}",

@@ -362,3 +362,27 @@ def test_a_circle_is_dumped_too() -> None:
     first = Entry("TABLE", "a", "", key=("x", 1), needs=frozenset([("x", 2)]))
     second = Entry("TABLE", "b", "", key=("x", 2), needs=frozenset([("x", 1)]))
     assert in_order([second, first]) == [first, second]
+
+
+def test_a_child_does_not_get_the_default_that_only_its_parent_has(session: Session) -> None:
+    run(
+        session,
+        "CREATE SEQUENCE s; CREATE TABLE p (a int DEFAULT nextval('s'), b text DEFAULT 'x', g int"
+        " GENERATED ALWAYS AS (a) STORED); CREATE TABLE dropped () INHERITS (p);"
+        " ALTER TABLE dropped ALTER a DROP DEFAULT, ALTER b DROP DEFAULT;"
+        " CREATE TABLE own (b text DEFAULT NULL) INHERITS (p);"
+        " CREATE TABLE below () INHERITS (own); ALTER TABLE below ALTER b SET DEFAULT 'y';"
+        " CREATE TABLE kept () INHERITS (p);",
+    )
+    defaults = (
+        "SELECT attrelid::regclass::text, attname, pg_get_expr(adbin, adrelid) FROM pg_attribute"
+        " LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum WHERE attname IN"
+        " ('a', 'b', 'g') ORDER BY 1, 2"
+    )
+    expected = [row for result in execute(session, defaults) for row in result.rows or ()]
+    script = dumped(session)
+    assert "    b text DEFAULT NULL\n" in script
+    run(session, "DROP TABLE p CASCADE; DROP SEQUENCE s")
+    run(session, script + "RESET search_path;")
+    assert [row for result in execute(session, defaults) for row in result.rows or ()] == expected
+    assert dumped(session) == script
