@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from replctl.catalog.pg_class import PartitionBound, RangeDatum
 from replctl.spark.comparison_sql import comparison
 from replctl.spark.data_type import literal, storage_type
+from replctl.spark.numeric_sql import sort_key
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.text_conversion import to_text
 from replctl.spark.values import Leaf, PartitionRule
@@ -106,4 +107,6 @@ def _beyond(
 def _compare(operator: str, value: SqlValue, datum: str, type_: tuple[str, int]) -> str:
     name, typmod = type_
     constant = SqlValue(literal(name, typmod, datum), name, storage_type(name, typmod))
+    if name == "numeric" and value.decimal is None:
+        return f"({sort_key(value)} {operator} {sort_key(constant)})"
     return comparison(operator, value, constant).text
