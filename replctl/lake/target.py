@@ -206,6 +206,7 @@ def _target(
         leaves,
         tuple((c.name, c.check) for c in relation.checks() if c.check is not None),
         tuple(unique),
+        is_leaf=not relation.is_partitioned,
     )
 
 

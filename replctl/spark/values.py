@@ -359,6 +359,7 @@ class Target:
         checks: the names and conditions of the CHECK constraints.
         unique: the unique indexes.
         domain_tests: the conditions for received values.
+        is_leaf: the relation holds its rows itself.
     """
 
     name: str
@@ -368,6 +369,7 @@ class Target:
     checks: tuple[tuple[str, Expr], ...] = ()
     unique: tuple[UniqueKey, ...] = ()
     domain_tests: tuple[DomainTest, ...] = ()
+    is_leaf: bool = False
 
     def column(self, attnum: int) -> TargetColumn:
         """Return the column with that attnum."""
