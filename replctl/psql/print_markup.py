@@ -213,7 +213,7 @@ def troff_expanded(content: Content) -> Iterator[str]:
 def _troff_start(content: Content) -> Iterator[str]:
     if content.title is not None:
         yield f".LP\n.DS C\n{_troff(content.title)}\n.DE\n"
-    yield ".LP\n.TS\n" + ("center box;\n" if content.options.border == 2 else "center;\n")
+    yield ".LP\n.TS\n" + ("center box;\n" if content.options.border >= 2 else "center;\n")
 
 
 def _troff_end(footers: Sequence[str]) -> Iterator[str]:
