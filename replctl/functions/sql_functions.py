@@ -25,7 +25,7 @@ from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
-from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.pg_sequence import open_sequence, owned_sequences
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.storage import adopt_again, set_acceptance
 from replctl.catalog.table_home import located
@@ -170,6 +170,15 @@ def _currval(context: FunctionContext, relid: int) -> int:
     return context.sequences.current(context.catalog, relid)
 
 
+def _check_sequence(
+    context: FunctionContext, relid: int, privileges: tuple[Privilege, ...], what: str
+) -> None:
+    """Check that a function may change a sequence.  The kind of the relation comes first."""
+    open_sequence(context.catalog, relid)
+    context.environment.privileges.check_sequence(relid, privileges)
+    _check_writable(context, what)
+
+
 def _check_writable(context: FunctionContext, what: str) -> None:
     check_not_in_recovery(context.catalog.connection, what)
     if context.session.is_read_only:
@@ -177,8 +186,7 @@ def _check_writable(context: FunctionContext, what: str) -> None:
 
 
 def _nextval(context: FunctionContext, relid: int) -> int:
-    context.environment.privileges.check_sequence(relid, (Privilege.USAGE, Privilege.UPDATE))
-    _check_writable(context, "nextval()")
+    _check_sequence(context, relid, (Privilege.USAGE, Privilege.UPDATE), "nextval()")
     return context.sequences.take(context.catalog, relid)[0]
 
 
@@ -189,8 +197,7 @@ def _lastval(context: FunctionContext) -> int:
 
 
 def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
-    context.environment.privileges.check_sequence(relid, (Privilege.UPDATE,))
-    _check_writable(context, "setval()")
+    _check_sequence(context, relid, (Privilege.UPDATE,), "setval()")
     return context.sequences.put(context.catalog, relid, value, is_called=bool(is_called))
 
 

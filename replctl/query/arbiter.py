@@ -12,15 +12,16 @@ from replctl.errors import (
     InvalidColumnReference,
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
-    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.expr.scope import missing_column
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.range_table import FromScope, relation_entry
+from replctl.query.range_table import FromScope, RangeTableEntry, relation_entry
+from replctl.query.row_change import EXCLUDED_NAME
 
 
 def arbiter(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert) -> Index | None:
@@ -101,7 +102,10 @@ def _inferred(
         column = relation.column(target.fields[0])
         if column is None:
             name = target.fields[0]
-            raise UndefinedColumn(f'column "{name}" does not exist', position=clause.pos)
+            entries = [relation_entry(analyzer.environment, relation, 1, statement.relation.alias)]
+            if clause.action == "update":
+                entries.append(RangeTableEntry(EXCLUDED_NAME, 2, entries[0].columns))
+            raise missing_column(entries, None, name, clause.pos)
         attnums.add(column.attnum)
     given = _conditions_of_clause(analyzer, relation, statement, clause)
     alike = [i for i in relation.indexes if i.is_unique_over_columns and set(i.key) == attnums]

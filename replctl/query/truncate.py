@@ -10,9 +10,9 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
-from replctl.catalog.relation_kind import TABLE_KINDS
+from replctl.catalog.relation_kind import TABLE_KINDS, RelKind
 from replctl.catalog.transaction import Catalog
-from replctl.errors import WrongObjectType
+from replctl.errors import InsufficientPrivilege, WrongObjectType
 from replctl.lake.delta_rules import append_only_error
 from replctl.lake.small_definition import remove_rows
 from replctl.lake.table_write import writing
@@ -85,8 +85,10 @@ def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         relation = open_relation(analyzer.environment, name, or_sequence=True)
     except WrongObjectType as error:
         raise WrongObjectType(f'"{name.name}" is not a table') from error
-    if isinstance(relation, Relation) and relation.kind not in TABLE_KINDS:
+    if RelKind(relation.kind) not in TABLE_KINDS:
         raise WrongObjectType(f'"{relation.name}" is not a table')
+    if not isinstance(relation, Relation):
+        raise InsufficientPrivilege(f'permission denied: "{relation.name}" is a system catalog')
     return modified_relation(analyzer, name)
 
 

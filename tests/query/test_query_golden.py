@@ -33,6 +33,7 @@ WITHOUT_SPARK = (
     "ungrouped_columns",
     "value_sets",
     "window_counts",
+    "wrong_targets",
 )
 
 
