@@ -250,7 +250,9 @@ Formatting
                          (border|columns|csv_fieldsep|expanded|fieldsep|
                          fieldsep_zero|footer|format|linestyle|null|
                          numericlocale|pager|pager_min_lines|recordsep|
-                         recordsep_zero|tableattr|title|tuples_only)
+                         recordsep_zero|tableattr|title|tuples_only|
+                         unicode_border_linestyle|unicode_column_linestyle|
+                         unicode_header_linestyle)
   \\t [on|off]            show only rows (currently {tuples_only})
   \\T [STRING]            set HTML <table> tag attributes, or unset if none
   \\x [on|off|auto]       toggle expanded output (currently {expanded})

@@ -6,36 +6,71 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from replctl.psql.display import Line, display_lines, display_width
-from replctl.psql.print_content import Content, Header, Null, Rule
+from replctl.psql.print_content import Content, Header, Null, PrintOptions, Rule
+
+
+class _RuleStyle(NamedTuple):
+    """The characters of a horizontal line."""
+
+    dash: str
+    left: str
+    crossing: str
+    right: str
 
 
 class _LineStyle(NamedTuple):
-    """The characters of a line style.  A rule has three: left end, crossing, right end."""
+    """The characters of a line style."""
 
-    horizontal: str
-    vertical: str
-    top: tuple[str, str, str]
-    middle: tuple[str, str, str]
-    bottom: tuple[str, str, str]
+    edge: str  # the vertical line at both ends of a row
+    vertical: str  # the line between columns
+    top: _RuleStyle
+    middle: _RuleStyle
+    bottom: _RuleStyle
     newline: str  # after a line that ends with a newline of the value
     wrap: str  # after a wrapped line, and before its continuation
 
 
-_PLUSES = ("+", "+", "+")
-_LINE_STYLES = {
-    "ascii": _LineStyle(
-        "-", "|", top=_PLUSES, middle=_PLUSES, bottom=_PLUSES, newline="+", wrap="."
-    ),
-    "unicode": _LineStyle(
-        "─",
-        "│",
-        top=("┌", "┬", "┐"),
-        middle=("├", "┼", "┤"),
-        bottom=("└", "┴", "┘"),
+_ASCII_RULE = _RuleStyle("-", "+", "+", "+")
+_ASCII = _LineStyle("|", "|", _ASCII_RULE, _ASCII_RULE, _ASCII_RULE, newline="+", wrap=".")
+#: Characters of single and double lines; a pair is for two styles (unicode_style in print.c).
+_DASHES = {"single": "─", "double": "═"}
+_VERTICALS = {"single": "│", "double": "║"}
+#: border -> corners at the top and at the bottom.
+_CORNERS = {"single": ("┌┐", "└┘"), "double": ("╔╗", "╚╝")}
+#: header, border -> the ends of the line below the header.
+_ENDS = {
+    ("single", "single"): "├┤",
+    ("single", "double"): "╟╢",
+    ("double", "single"): "╞╡",
+    ("double", "double"): "╠╣",
+}
+#: column, and border or header -> the crossings at the top, in the middle and at the bottom.
+_CROSSINGS = {
+    ("single", "single"): "┬┼┴",
+    ("single", "double"): "╤╪╧",
+    ("double", "single"): "╥╫╨",
+    ("double", "double"): "╦╬╩",
+}
+
+
+def _line_style(options: PrintOptions) -> _LineStyle:
+    """Return the line style of some options (refresh_utf8format)."""
+    if options.linestyle == "ascii":
+        return _ASCII
+    border, column = options.unicode_border_linestyle, options.unicode_column_linestyle
+    header = options.unicode_header_linestyle
+    over, under = _CORNERS[border]
+    ends, dash = _ENDS[header, border], _DASHES[border]
+    return _LineStyle(
+        _VERTICALS[border],
+        _VERTICALS[column],
+        top=_RuleStyle(dash, over[0], _CROSSINGS[column, border][0], over[1]),
+        middle=_RuleStyle(_DASHES[header], ends[0], _CROSSINGS[column, header][1], ends[1]),
+        bottom=_RuleStyle(dash, under[0], _CROSSINGS[column, border][2], under[1]),
         newline="↵",
         wrap="…",
-    ),
-}
+    )
+
 
 # Minimum width of the values of wrapped expanded records.
 _MIN_VALUE_WIDTH = 3
@@ -78,7 +113,7 @@ class _Grid:
 
     def __init__(self, content: Content) -> None:
         options = content.options
-        self.style = _LINE_STYLES[options.linestyle]
+        self.style = _line_style(options)
         self.border = min(options.border, 2)
         self._content = content
         self._is_wrapped = options.format == "wrapped"
@@ -99,9 +134,8 @@ class _Grid:
             return count
         return count * 3 + (1 if self.border == 2 else -1 if count else 0)
 
-    def rule(self, crossings: tuple[str, str, str]) -> Iterator[str]:
-        left, crossing, right = crossings
-        dash = self.style.horizontal
+    def rule(self, rule: _RuleStyle) -> Iterator[str]:
+        dash, left, crossing, right = rule
         bars = [dash * width for width in self._widths]
         if self.border == 0:
             line = " ".join(bars)
@@ -162,11 +196,13 @@ class _Grid:
     def _before(self, column: int, mark: str = " ") -> str:
         if self.border == 0:
             return ""
-        return self.style.vertical + mark if column or self.border == 2 else mark
+        if column == 0:
+            return self.style.edge + mark if self.border == 2 else mark
+        return self.style.vertical + mark
 
     @property
     def _end_of_line(self) -> str:
-        return f"{self.style.vertical}\n" if self.border == 2 else "\n"
+        return f"{self.style.edge}\n" if self.border == 2 else "\n"
 
 
 def _shrink(
@@ -206,11 +242,11 @@ def expanded(content: Content) -> Iterator[str]:
         yield f"{content.title}\n"
     block = _Block(content)
     for number, row in enumerate(content.rows, start=1):
-        crossings = block.style.top if number == 1 else block.style.middle
+        rule = block.style.top if number == 1 else block.style.middle
         if not options.tuples_only:
-            yield from block.rule(crossings, number)
+            yield from block.rule(rule, number)
         elif number > 1 or block.border == 2:
-            yield from block.rule(crossings)
+            yield from block.rule(rule)
         yield from block.record(row)
     if block.border == 2:
         yield from block.rule(block.style.bottom)
@@ -226,7 +262,7 @@ class _Block:
 
     def __init__(self, content: Content) -> None:
         options = content.options
-        self.style = _LINE_STYLES[options.linestyle]
+        self.style = _line_style(options)
         self.border = min(options.border, 2)
         self._names = [display_lines(name) for name in content.columns]
         self._name_width = max(line.width for lines in self._names for line in lines)
@@ -262,12 +298,11 @@ class _Block:
         else:
             self._value_width = self._wrap_width = value_width
 
-    def rule(self, crossings: tuple[str, str, str], number: int | None = None) -> Iterator[str]:
+    def rule(self, rule: _RuleStyle, number: int | None = None) -> Iterator[str]:
         """Yield the line above a record, with the record's number, or the line below the last
         record.
         """
-        left, crossing, right = crossings
-        dash = self.style.horizontal
+        dash, left, crossing, right = rule
         if self.border == 0:
             label = "" if number is None else f"* Record {number}"
             line = label.ljust(self._name_width + self._value_width)
@@ -291,7 +326,7 @@ class _Block:
     def _name(self, lines: Sequence[Line], number: int) -> Iterator[str]:
         has_mark = self.border > 0 or self._has_name_marks
         if self.border == 2:
-            yield self.style.vertical + " "
+            yield self.style.edge + " "
         if number < len(lines):
             line = lines[number]
             yield Header(line.text)
@@ -304,7 +339,7 @@ class _Block:
             yield self.style.vertical
 
     def _value(self, lines: Sequence[Line], number: int, *, is_null: bool) -> Iterator[str]:
-        end = self.style.vertical if self.border == 2 else ""
+        end = self.style.edge if self.border == 2 else ""
         if number >= len(lines):
             if self.border == 2:
                 yield " " * (self._value_width + 2) + end

@@ -20,6 +20,7 @@ Format: TypeAlias = Literal[
     "json",
 ]
 Alignment: TypeAlias = Literal["l", "r"]
+UnicodeLines: TypeAlias = Literal["single", "double"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ class PrintOptions:
     expanded: Literal["off", "on", "auto"] = "off"
     border: int = 1
     linestyle: Literal["ascii", "unicode"] = "ascii"
+    unicode_border_linestyle: UnicodeLines = "single"
+    unicode_column_linestyle: UnicodeLines = "single"
+    unicode_header_linestyle: UnicodeLines = "single"
     null: str = ""
     tuples_only: bool = False
     footer: bool = True

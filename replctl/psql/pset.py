@@ -144,6 +144,26 @@ def _line_style(options: PrintOptions, value: str | None) -> PrintOptions:
     raise PsqlError("\\pset: allowed line styles are ascii, unicode")
 
 
+def _unicode_lines(place: str) -> _Option:
+    """Return the option for the lines of a place: border, column or header."""
+    attribute = f"unicode_{place}_linestyle"
+
+    def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
+        if value is None:
+            return options
+        for style in ("single", "double"):
+            if style.startswith(value.lower()):
+                changes: dict[str, Any] = {attribute: style}
+                return replace(options, **changes)
+        raise PsqlError(f"\\pset: allowed Unicode {place} line styles are single, double")
+
+    def show(options: PrintOptions) -> str:
+        style: str = getattr(options, attribute)
+        return style
+
+    return _Option(set_value, lambda o: f'Unicode {place} line style is "{show(o)}".', show)
+
+
 def _expanded(options: PrintOptions, value: str | None) -> PrintOptions:
     if value is None:
         return replace(options, expanded="on" if options.expanded == "off" else "off")
@@ -290,6 +310,7 @@ _OPTIONS: dict[str, _Option] = {
         lambda o: f"Tuples only is {_on(o.tuples_only)}.",
         lambda o: _on(o.tuples_only),
     ),
+    **{f"unicode_{p}_linestyle": _unicode_lines(p) for p in ("border", "column", "header")},
 }
 #: Other names of options, which the list of options does not show.
 _SYNONYMS = {"x": "expanded", "vertical": "expanded", "t": "tuples_only"}
