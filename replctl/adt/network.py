@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -177,9 +177,53 @@ def _loaded(function: Callable[..., Any]) -> Callable[..., Any]:
 def _abbreviated_cidr(value: Address) -> str:
     """Implement cidr_abbrev, which omits octets after the mask."""
     if value.size == 128:
-        return dump(value, is_cidr=True)
+        return f"{_abbreviated_words(value)}/{value.bits}"
     octets = value.number.to_bytes(4)[: max((value.bits + 7) // 8, 1)]
     return f"{'.'.join(map(str, octets))}/{value.bits}"
+
+
+def _abbreviated_words(value: Address) -> str:
+    """Print an IPv6 network without the words after the mask (inet_cidr_ntop_ipv6)."""
+    if not value.bits:
+        return "::"
+    octets = value.network.to_bytes(16)
+    count = max((value.bits + 15) // 16, 2)
+    words = [int.from_bytes(octets[2 * i : 2 * i + 2]) for i in range(count)]
+    start, length = _longest_zeros(words)
+    has_ipv4 = (
+        length != count
+        and start == 0
+        and (
+            length == 6
+            or (length == 5 and words[5:6] == [0xFFFF])
+            or (length == 7 and octets[14] != 0 and octets[15] != 1)
+        )
+    )
+    text = ""
+    for i, word in enumerate(words):
+        if start <= i < start + length:
+            text += ":" * ((i == start) + (i == count - 1))
+        elif has_ipv4 and i > 5:
+            text += f"{':' if i == 6 else '.'}{word >> 8}"
+            if i != 7 or value.bits > 120:
+                text += f".{word & 0xFF}"
+        else:
+            text += f"{':' if text else ''}{word:x}"
+    return text
+
+
+def _longest_zeros(words: Sequence[int]) -> tuple[int, int]:
+    """Return the start and the length of the longest run of zeros.  As in PostgreSQL, zeros after a
+    run that is not longer than an earlier one count as part of that run.
+    """
+    start = length = run_start = run_length = 0
+    for i, word in enumerate([*words, 1]):
+        if word == 0:
+            run_start = i if run_length == 0 else run_start
+            run_length += 1
+        elif run_length > length:
+            start, length, run_length = run_start, run_length, 0
+    return start, length
 
 
 #: The functions by their names in pg_proc.prosrc.
