@@ -5,6 +5,7 @@ m = 'ok'         becomes  m::text = 'ok'
 m || 'x'         becomes  m::text || 'x'
 t::mood          becomes  t, with an error if it is not a label
 max(m)           becomes  ('{sad,ok,happy}'::text[])[max(array_position(...))]
+array_agg(DISTINCT m)     the labels at the positions in array_agg(DISTINCT array_position(...))
 ORDER BY m       becomes  ORDER BY array_position(...)
 """
 
@@ -18,7 +19,15 @@ from typing import Any, TypeAlias
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.enum_array import Inner, ordered, parts, without_enum_array
-from replctl.expr.enum_label import is_enum, label, label_at, operator, position, source_of
+from replctl.expr.enum_label import (
+    is_enum,
+    label,
+    label_at,
+    labels_at,
+    operator,
+    position,
+    source_of,
+)
 from replctl.expr.environment import Environment
 from replctl.types import builtin, text
 
@@ -90,6 +99,10 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
             | nodes.WindowFunc(name="min" | "max", args=(arg,))
         ) if is_enum(environment, arg.type):
             return _extreme(environment, node, inner)
+        case nodes.Aggref(name="array_agg" | "count", is_distinct=True, args=(arg,)) if is_enum(
+            environment, arg.type
+        ):
+            return _over_distinct(environment, node, inner)
         case nodes.SortKey() if is_enum(environment, node.expr.type):
             return replace(node, expr=position(environment, node.expr.type, inner(node.expr)))
         case nodes.CoerceViaIO(arg=arg) if is_enum(environment, arg.type):
@@ -168,6 +181,17 @@ def _extreme(
     place = position(environment, enum, inner(call.args[0]))
     changes = {**parts(inner, call), "args": (place,), "type": "int4", "function_oid": of_integers}
     return _at(environment, enum, replace(call, **changes))
+
+
+def _over_distinct(environment: Environment, call: nodes.Aggref, inner: Inner) -> nodes.Expr:
+    """Return count() or array_agg() of distinct enums as an aggregate of distinct positions. Such
+    an aggregate sorts its values.
+    """
+    place = position(environment, call.args[0].type, inner(call.args[0]))
+    changes = {**parts(inner, call), "args": (place,)}
+    if call.name == "count":
+        return replace(call, **changes)
+    return labels_at(environment, call.type, replace(call, **{**changes, "type": "_int4"}))
 
 
 def _at(environment: Environment, enum: str, place: nodes.Expr) -> nodes.Expr:
