@@ -15,7 +15,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
-from replctl.expr.coerce import IMPLICIT, Coercion
+from replctl.expr.coerce import IMPLICIT, Coercion, stripped_implicit
 from replctl.expr.common_type import common_type, common_typmod
 from replctl.expr.context import ExprContext
 from replctl.expr.error_location import expr_location
@@ -66,7 +66,7 @@ def make_aggregate(analyzer: Analyzer, call: ResolvedCall) -> nodes.Aggref:
         sorted_by: Sequence[nodes.Expr] = args
     else:
         with analyzer.in_context(ExprContext.ORDER_BY):
-            sorted_by = [analyzer.expr(item.expr) for item in raw.order_by]
+            sorted_by = [_argument_of(args, analyzer.expr(item.expr)) for item in raw.order_by]
     keys = tuple(
         sort_key(analyzer.coercion, expr, item)
         for expr, item in zip(sorted_by, raw.order_by, strict=True)
@@ -169,6 +169,15 @@ def unify_hypothetical_args(
         result[i] = coercion.to_type(result[i], type_, typmod, IMPLICIT)
         result[i + aggregated] = coercion.to_type(result[i + aggregated], type_, typmod, IMPLICIT)
     return result
+
+
+def _argument_of(args: Sequence[nodes.Expr], expr: nodes.Expr) -> nodes.Expr:
+    """Return the argument that equals an expression of ORDER BY except for implicit casts; if there
+    is none, the expression itself (findTargetlistEntrySQL99).
+    """
+    if expr in args:
+        return expr
+    return next((arg for arg in args if expr == stripped_implicit(arg)), expr)
 
 
 def _check_distinct(

@@ -64,6 +64,8 @@ def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
 def _subquery_name(query: ast.SelectStmt) -> tuple[str | None, int]:
     while query.left is not None:
         query = query.left
+    if query.values:
+        return "column1", 2
     if not query.targets:
         return (None, 0)
     target = query.targets[0]

@@ -14,8 +14,10 @@ DATA = Path(__file__).parent / "data"
 
 #: Scripts that read no table, or only small ones.
 WITHOUT_SPARK = (
+    "abbreviated_network",
     "select_values",
     "composite_formats",
+    "distinct_aggregate",
     "dropped_in_block",
     "enum_array_values",
     "enum_concatenation",
