@@ -25,9 +25,8 @@ from replctl.errors import (
     UndefinedColumn,
 )
 from replctl.expr import nodes
-from replctl.expr.user_type import without_user_types
 from replctl.parser import ast
-from replctl.query.settings_rewrite import in_form
+from replctl.query.settings_rewrite import computable
 from replctl.record import dataclass
 from replctl.spark import to_sql
 from replctl.types.builtin import system_columns
@@ -275,13 +274,11 @@ def _column_name(relation: Relation, attnum: int) -> str:
 def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
     """Require that all rows of a table satisfy a CHECK."""
     assert constraint.check is not None
-    check = without_user_types(ddl.environment, constraint.check)
+    check = computable(ddl.session, ddl.environment, constraint.check)
     require_rows(
         ddl,
         relation,
-        f"NOT {to_sql(in_form(ddl.session, check), lambda v: f'c{v.attnum}').text}"
-        if ddl.has_rows(relation)
-        else "",
+        f"NOT {to_sql(check, lambda v: f'c{v.attnum}').text}" if ddl.has_rows(relation) else "",
         lambda: CheckViolation(
             f'check constraint "{constraint.name}" of relation "{relation.name}" is violated by'
             " some"

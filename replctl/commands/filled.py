@@ -17,13 +17,12 @@ from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.nextval_call import NumberedCalls
-from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import session_value
 from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
 from replctl.lake.table_read import table_source
 from replctl.query.sequence_values import check_defaults, check_unconditional
-from replctl.query.settings_rewrite import in_form
+from replctl.query.settings_rewrite import computable
 from replctl.record import dataclass
 from replctl.spark import NEXT_VALUE, column_sql, stored_sql, to_sql
 
@@ -74,8 +73,7 @@ class FilledColumns:
     def _value(self, relation: Relation, column: Column, table: _FilledTable) -> str:
         ddl = self._ddl
         assert column.default is not None
-        plain = without_user_types(ddl.environment, column.default)
-        expr = simplified(in_form(ddl.session, plain))
+        expr = simplified(computable(ddl.session, ddl.environment, column.default))
         check_unconditional(expr)
         used = {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
         if not used.isdisjoint(filled.attnum for filled in table.columns):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
-from replctl.query.settings_rewrite import in_form
+from replctl.query.settings_rewrite import computable
 from replctl.query.tree import Output, Query
 from replctl.types import text
 
@@ -25,8 +24,7 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
     from replctl.adt.fold import simplified  # few commands need a constant
     from replctl.query.sqlite import is_answerable, run_query
 
-    plain = without_user_types(ddl.environment, expr)
-    result = simplified(in_form(ddl.session, plain))
+    result = simplified(computable(ddl.session, ddl.environment, expr))
     if isinstance(result, nodes.Const):
         return result.value
     query = Query((Output("", result),))
@@ -34,4 +32,4 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
         raise FeatureNotSupported(f"this expression is not supported in {place}", position=pos)
     rows = run_query(query, function_context(ddl.session, ddl.catalog))
     value = rows[0][0]
-    return None if value is None else text.canonical(plain.type, value)
+    return None if value is None else text.canonical(result.type, value)

@@ -13,7 +13,6 @@ from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.relation_kind import RelKind
 from replctl.errors import WrongObjectType
 from replctl.expr import nodes
-from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.retry import repeated
@@ -22,7 +21,7 @@ from replctl.lake.waiting import when_free
 from replctl.parser import ast
 from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
-from replctl.query.settings_rewrite import in_form
+from replctl.query.settings_rewrite import computable, in_form
 from replctl.query.sql import QueryWriter
 from replctl.query.write import as_planned, plan_of, written
 from replctl.result import Result
@@ -175,8 +174,7 @@ def _source(plan: CopyPlan, dialect: LakeDialect) -> str | None:
         default = item.default or nodes.Const(column.type, None, column.typmod, column.collation)
         name = value = f"w{column.attnum}"
         if not item.is_given or plan.has_markers(item):
-            default = without_user_types(dialect.context.environment, default)
-            default = in_form(dialect.context.session, default)
+            default = computable(dialect.context.session, dialect.context.environment, default)
             value = dialect.expr(default, writer.write)
         if item.is_given and plan.has_markers(item):
             value = f"if(d{column.attnum}, {value}, {name})"

@@ -24,6 +24,7 @@ from replctl.query.copy_relation import column_numbers, copied_relation
 from replctl.query.permission import check_change
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.sequence_values import check_defaults
+from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn
@@ -135,7 +136,10 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
         # Like PostgreSQL, do not check a domain's NOT NULL for a column that the file lacks.
         is_given = column.attnum in numbers
         is_used = not is_given or format_.default is not None
-        default = simplified(column.filling) if is_used and column.has_default else None
+        default = None
+        if is_used and column.has_default:
+            in_form(session, column.filling)  # folding would hide casts to text
+            default = simplified(column.filling)
         if is_used:
             check_defaults(privileges, [column])
         known = len(calls.sequences)

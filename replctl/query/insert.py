@@ -49,6 +49,7 @@ from replctl.query.sequence_values import (
     with_sequence_values,
 )
 from replctl.query.session_calls import divided
+from replctl.query.settings_rewrite import computable, in_form
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
 from replctl.query.with_check import check_new_rows
@@ -136,7 +137,7 @@ def _insert(session: Session, statement: ast.Insert) -> Result:
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
-        source = _analyzed(analyzer, relation, statement)
+        source = _analyzed(session, analyzer, relation, statement)
         action = conflict_action(session, catalog, analyzer, plan, statement)
         outputs = returning_of(analyzer, relation, statement) if statement.returning else ()
         _check_permitted(context.environment, relation, source, outputs)
@@ -227,14 +228,14 @@ def _refuse(statement: ast.Insert) -> None:
 
 
 def _analyzed(
-    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
+    session: Session, analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert
 ) -> _Listed | _Selected:
     """Analyze the rows to insert."""
     targets = _targets(relation, statement.columns)
     inner = analyzer.analyzer(FromScope(), ExprContext.INSERT)
     query = statement.query
     if query is None or (query.values and not query.order_by and query.limit is None):
-        listed = _listed_rows(analyzer, inner, targets, statement)
+        listed = _listed_rows(session, analyzer, inner, targets, statement)
         targets = targets[: 0 if query is None else len(query.values[0])]
         if listed is not None:
             _check_identity(relation, listed)
@@ -280,7 +281,7 @@ def _new_rows(
     """Return the rows to insert, with a value for every column that is not generated."""
     stored = tuple(column for column in relation.columns if not column.generated)
     if isinstance(source, _Listed):
-        rows = _filled_rows(stored, source.rows, dialect)
+        rows = _filled_rows(session, stored, source.rows, dialect)
     else:
         tree = analyzer.with_outputs(source.query, source.exprs)
         tree = rewritten(dialect.context, tree)
@@ -344,7 +345,8 @@ def _query_text(
             environment.privileges.check_sequence(oid, (Privilege.USAGE, Privilege.UPDATE))
     missing = [c for c in stored if c.attnum not in given]
     check_defaults(environment.privileges, missing)
-    defaults = {c.attnum: calls.with_columns(_checked(dialect, _value_of(c, {}))) for c in missing}
+    fillings = {c.attnum: computable(session, environment, c.filling) for c in missing}
+    defaults = {a: calls.with_columns(simplified(value)) for a, value in fillings.items()}
     source = writer.write(tree if parts is None else parts.rows)
     order = "monotonically_increasing_id()"
     source = with_call_columns(session, dialect.context, calls, source, order)
@@ -359,6 +361,7 @@ def _query_text(
 
 
 def _listed_rows(
+    session: Session,
     analyzer: QueryAnalyzer,
     inner: Analyzer,
     targets: Sequence[AssignedColumn],
@@ -376,7 +379,8 @@ def _listed_rows(
                 raise SqlSyntaxError(
                     "VALUES lists must all be the same length", position=raw_location(raw_row[0])
                 )
-            rows.append(_values_row(analyzer, inner, targets, raw_row, statement))
+            row = _values_row(analyzer, inner, targets, raw_row, statement)
+            rows.append({attnum: _folded(session, value) for attnum, value in row.items()})
     return None if inner.last_set is not None else rows
 
 
@@ -399,16 +403,24 @@ def _check_identity(relation: Relation, rows: Sequence[dict[int, nodes.Expr]]) -
 
 
 def _filled_rows(
-    stored: tuple[Column, ...], rows: Sequence[dict[int, nodes.Expr]], dialect: LakeDialect
+    session: Session,
+    stored: tuple[Column, ...],
+    rows: Sequence[dict[int, nodes.Expr]],
+    dialect: LakeDialect,
 ) -> _NewRows:
     """Return the rows of VALUES with defaults for the columns that have no value."""
+    fillings = {
+        c.attnum: _folded(session, c.filling)
+        for c in stored
+        if any(c.attnum not in values for values in rows)
+    }
     with dialect.context.sequences.in_portions():
         full = [
             tuple(
-                with_sequence_values(dialect.context, c, _checked(dialect, _value_of(c, values)))
+                with_sequence_values(dialect.context, c, _checked(dialect, values[c.attnum]))
                 for c in stored
             )
-            for values in rows
+            for values in ({**fillings, **row} for row in rows)
         ]
     if not stored:
         return _NewRows(stored, None, f"SELECT 1 AS w0 FROM range({len(rows)})")
@@ -468,17 +480,18 @@ def _values_row(
         _check_given(target.column, statement)
         values.add(target, inner.expr(raw), raw_location(raw))
     overridden = {t.column.attnum for t in targets if _is_overridden(t.column, statement)}
-    return {a: simplified(v) for a, v in values.finished().items() if a not in overridden}
+    return {a: v for a, v in values.finished().items() if a not in overridden}
 
 
-def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
-    """Return the given value of a column; without one, the column's default, or NULL."""
-    given = values.get(column.attnum)
-    if given is not None:
-        return given
-    if column.generated:
-        return nodes.Const(column.type, None, column.typmod, column.collation)
-    return simplified(column.filling)
+def _folded(session: Session, value: nodes.Expr) -> nodes.Expr:
+    """Fold constants of a value.
+
+    Raises:
+        FeatureNotSupported: the value depends on a setting in an unsupported way (0A000).
+    """
+    if not isinstance(value, nodes.Const):
+        in_form(session, value)  # folding would hide casts to text
+    return simplified(value)
 
 
 def _checked(dialect: LakeDialect, value: nodes.Expr) -> nodes.Expr:

@@ -15,12 +15,14 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.composite_text import is_composite
 from replctl.expr.environment import Environment
+from replctl.expr.user_type import without_user_types
 from replctl.expr.value_text import is_shown_otherwise, shown_value
 from replctl.functions.session_value import time_value
 from replctl.query.tree import transform
 from replctl.result import Result
 from replctl.session import Session
-from replctl.types import builtin
+from replctl.types import builtin, text
+from replctl.types.date import utc_offset
 from replctl.types.function_kind import Volatility
 from replctl.types.shown import depends
 from replctl.types.value_format import CANONICAL, ValueFormat
@@ -55,6 +57,7 @@ _TEXT_SOURCES = frozenset(
 )
 #: Stable functions of these types that do not depend on the zone.
 _WITHOUT_ZONE = frozenset(("timetz_zone", "timetz_izone"))
+_DAY = 86400
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "cmp")
 
 
@@ -104,6 +107,18 @@ def check_row_texts(environment: Environment, query: Any) -> None:
 
     if environment.value_format != CANONICAL:
         transform(query, check)
+
+
+def computable(session: Session, environment: Environment, expr: nodes.Expr) -> nodes.Expr:
+    """Return a default, a CHECK or a similar expression of the catalog as the engines compute it:
+    without user-defined types, and by the settings of the session.
+
+    Raises:
+        FeatureNotSupported: the expression depends on a setting in an unsupported way (0A000).
+    """
+    check_row_texts(environment, expr)
+    result: nodes.Expr = in_form(session, without_user_types(environment, expr))
+    return result
 
 
 def in_form(session: Session, part: Any) -> Any:
@@ -158,6 +173,8 @@ class _Rewriter:
         if function is None:
             return None
         if not self._format.is_utc:
+            if function.source == "time_timetz":
+                return self._with_zone(self._inside(node.args[0]))
             make = _ZONE_ARGUMENT.get(function.source) or _ZONE_ARGUMENT_BY_OID.get(function.oid)
             if make is not None:
                 made = make(self._zone, *(self._inside(arg) for arg in node.args))
@@ -165,6 +182,22 @@ class _Rewriter:
                     return made
         self._check(function, [arg.type for arg in node.args])
         return None
+
+    def _with_zone(self, value: nodes.Expr) -> nodes.Expr:
+        """Return a time with the offset that the zone has at this time on the day of the
+        transaction's start (time_timetz).
+        """
+        zone, now = self._format.time_zone, int(self._session.transaction_start.timestamp())
+        today = (now + zone.at(now)[0]) // _DAY * _DAY
+        times: tuple[int, ...] = (0, _DAY)  # the clock changes at most once a day
+        if isinstance(value, nodes.Const) and value.value is not None:
+            micros = text.parse("time", value.value)
+            assert isinstance(micros, int)
+            times = (micros // 1_000_000,)
+        offsets = {zone.offset(today + seconds) for seconds in times}
+        if len(offsets) > 1:
+            raise self._refusal("cast of type time to timetz on a day when the offset changes")
+        return _joined(value, utc_offset(offsets.pop()))
 
     def _check(self, function: builtin.Function, types: list[str]) -> None:
         """Refuse a function whose result depends on a setting."""
@@ -231,6 +264,13 @@ def _made(source: str, *args: nodes.Expr, types: tuple[str, ...] | None = None) 
     return nodes.FuncExpr(
         function.oid, function.name, function.result, args, input_collation=collation
     )
+
+
+def _joined(value: nodes.Expr, offset: str) -> nodes.Expr:
+    """Return a time with an offset, such as `+13`, as timetz."""
+    zone = nodes.Const("text", offset, collation="default")
+    shown = nodes.CoerceViaIO(value, "text", "explicit", "default")
+    return nodes.CoerceViaIO(_made("textcat", shown, zone), "timetz", "explicit")
 
 
 def _local(zone: nodes.Expr, value: nodes.Expr) -> nodes.FuncExpr:

@@ -336,9 +336,16 @@ def _changed(relation: Relation) -> SerializationFailure:
 def _known_target(session: Session, target: Target) -> Target:
     """Return a table whose CHECK constraints the engine can compute: now() and similar functions,
     the session's settings and user-defined types are replaced.
+
+    Raises:
+        FeatureNotSupported: a CHECK or a generated column depends on a setting in an unsupported
+            way (0A000).
     """
     with session.read() as catalog:
         target = without_user_types_in(session.environment(catalog), target)
+    for column in target.columns:
+        if isinstance(column.generated, nodes.Node):
+            in_form(session, column.generated)  # immutable, except for casts to text
     return with_checks(
         target, lambda check: nodes.transform(in_form(session, check), partial(time_value, session))
     )
