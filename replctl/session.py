@@ -120,6 +120,7 @@ class Session:
             running statement.
         login: the login that opened the session.
         key: the session's name in the cluster.
+        acting_role: OID and name of the role of `acting_as`; None outside it.
         trusted_names: names in Spark's catalogs with the locations to which they lead, and the
             times (of the monotonic clock) until which they need no new check.
     """
@@ -155,6 +156,7 @@ class Session:
     finish_batches: Callable[[UnfinishedBatch], None] = _raise
     early_calls: dict[FuncExpr, list[list[str | None]]] = field(default_factory=dict)
     login: Login | None = None
+    acting_role: tuple[int, str] | None = None
     key: str = field(init=False)
     trusted_names: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
 
@@ -233,7 +235,8 @@ class Session:
     @property
     def current_user(self) -> tuple[int, str]:
         """Return OID and name of the role that runs statements, which SET ROLE changes."""
-        return _role_setting(self.settings.get("role")) or self.session_user
+        role = self.acting_role or _role_setting(self.settings.get("role"))
+        return role or self.session_user
 
     @property
     def role_oid(self) -> int:
@@ -242,6 +245,24 @@ class Session:
     @property
     def role_name(self) -> str:
         return self.current_user[1]
+
+    @contextmanager
+    def acting_as(self, role: tuple[int, str]) -> Iterator[None]:
+        """Run the expressions of a relation as its owner, who does not trust the session's user:
+        only system objects have names without a schema (SetUserIdAndSecContext and
+        RestrictSearchPath).
+
+        Args:
+            role: OID and name of the owner.
+        """
+        kept = self.acting_role, self.settings.get("search_path")
+        self.acting_role = role
+        self.put_setting("search_path", "pg_catalog, pg_temp")
+        try:
+            yield
+        finally:
+            self.acting_role = kept[0]
+            self.put_setting("search_path", kept[1])
 
     def privileges(self, catalog: Catalog) -> Privileges:
         """Return the privileges of the current role."""
@@ -307,11 +328,9 @@ class Session:
 
     @property
     def search_path(self) -> tuple[str, ...]:
-        """Return the names of the schemas to search, except pg_catalog, which is always searched
-        first.  The schema of temporary relations comes first unless search_path has pg_temp."""
+        """Return the names of the schemas to search.  Names that stand for no schema are left
+        out."""
         names = split_identifiers(self.setting("search_path")) or []
-        if self.temporary_schema is not None and "pg_temp" not in names:
-            names.insert(0, "pg_temp")
         own = {"$user": self.role_name, "pg_temp": self.temporary_schema or ""}
         return tuple(found for name in names if (found := own.get(name, name)))
 

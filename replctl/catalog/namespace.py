@@ -13,7 +13,11 @@ from typing import Any
 from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges, privileges_of
-from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
+from replctl.catalog.initdb import (
+    BOOTSTRAP_SUPERUSER,
+    INFORMATION_SCHEMA,
+    PG_CATALOG_NAMESPACE,
+)
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import Relation, find_relation_oid, get_relation
 from replctl.catalog.pg_domain import get_domain
@@ -54,9 +58,13 @@ _NAME_COLUMNS = {
     "pg_operator": ("oprname", "oprnamespace"),
 }
 
+#: Built-in types whose names are keywords, which never need a schema.  Types that have other names
+#: in SQL need none, too (format_type_extended).
+_KEYWORDS = frozenset({"bit", "interval", "json", "numeric"})
+
 
 class SearchPath:
-    """The schemas in which names without a schema are looked up, after pg_catalog.
+    """The schemas in which names without a schema are looked up.
 
     Args:
         catalog: the catalogs of the database.
@@ -75,21 +83,53 @@ class SearchPath:
 
     @cached_property
     def entries(self) -> tuple[tuple[str, int], ...]:
-        """Return names and OIDs of the existing schemas, without pg_catalog."""
-        found = ((name, find_schema(self._catalog, name)) for name in self._names)
+        """Return names and OIDs of the schemas in the order of the search.  The schema of temporary
+        relations and pg_catalog come first unless the path names them (finalNamespacePath).
+        """
+        named = self._named
+        implicit = (
+            (name, self.schema_oid(name))
+            for name in (self.temporary_schema, SYSTEM_SCHEMA)
+            if name is not None and name not in dict(named)
+        )
+        return (*((name, oid) for name, oid in implicit if oid is not None), *named)
+
+    @cached_property
+    def _named(self) -> tuple[tuple[str, int], ...]:
+        """Return the schemas that the path names, if they exist and the role may use them
+        (preprocessNamespacePath).
+        """
+        found = ((name, self.schema_oid(name)) for name in dict.fromkeys(self._names))
         privileges = privileges_of(self._catalog, self._role_oid)
         return tuple(
             (name, oid)
             for name, oid in found
             if oid is not None
-            and name != SYSTEM_SCHEMA
-            and (privileges.is_superuser or privileges.has_on_schema(oid, Privilege.USAGE))
+            and (
+                privileges.is_superuser
+                or name == self.temporary_schema
+                or privileges.has_on_schema(oid, Privilege.USAGE)
+            )
         )
 
     @property
     def for_creation(self) -> tuple[tuple[str, int], ...]:
-        """Return `entries` without the schema of temporary relations."""
-        return tuple(entry for entry in self.entries if entry[0] != self.temporary_schema)
+        """Return the schemas that the path names, without that of temporary relations."""
+        return tuple(entry for entry in self._named if entry[0] != self.temporary_schema)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Return the position of each schema by OID, relative to pg_catalog.  Only relations and
+        types are found in the schema of temporary relations.
+        """
+        oids = [oid for name, oid in self.entries if name != self.temporary_schema]
+        first = -oids.index(PG_CATALOG_NAMESPACE)
+        return {oid: place for place, oid in enumerate(oids, start=first)}
+
+    @cached_property
+    def hides_system_objects(self) -> bool:
+        """Return whether pg_catalog is not the first schema in the path."""
+        return self.entries[0][1] != PG_CATALOG_NAMESPACE
 
     def schema_oid(self, name: str) -> int | None:
         """Return the OID of a schema, even if it is not in the search path."""
@@ -97,15 +137,31 @@ class SearchPath:
             name = self.temporary_schema or name
         return self._catalog.cached((find_schema, name), lambda: find_schema(self._catalog, name))
 
+    def explicit(self, name: str) -> int | None:
+        """Return the OID of the schema before the name of an object; None if there is no such
+        schema (LookupExplicitNamespace).
+
+        Raises:
+            InsufficientPrivilege: the role may not use the schema.
+        """
+        oid = self.schema_oid(name)
+        if oid is not None and name != "pg_temp":
+            privileges = privileges_of(self._catalog, self._role_oid)
+            privileges.check_schema(oid, name, Privilege.USAGE)
+        return oid
+
     def rows(self, table: str, schema_name: str | None, name: str) -> list[tuple[int, Any]]:
-        """Return the rows of all objects of a name, each with its schema's position in the search
-        path.
+        """Return the rows of all objects of a name, each with the position of its schema in the
+        search path: positions before pg_catalog are negative.
+
+        Raises:
+            InsufficientPrivilege: the role may not use the schema.
         """
         name_column, schema_column = _NAME_COLUMNS[table]
         if schema_name is None:
-            places = {oid: place for place, (_name, oid) in enumerate(self.entries, start=1)}
+            places = self._places
         else:
-            oid = self.schema_oid(schema_name)
+            oid = self.explicit(schema_name)
             places = {} if oid is None else {oid: 0}
         rows = self._catalog.cached(table, lambda: self._by_name(table, name_column))
         found = [(int(row._mapping[schema_column]), row) for row in rows.get(name, ())]
@@ -127,7 +183,7 @@ class CatalogEnvironment(BuiltinEnvironment):
     Args:
         catalog: the catalogs of the database.
         database: the name of the database.
-        search_path: names of the schemas to search after pg_catalog; missing ones are ignored.
+        search_path: names of the schemas to search; missing ones are ignored.
         role_oid: the role that looks up; schemas that it may not use are ignored.
         temporary_schema: the name of the schema that pg_temp stands for.
         value_format: the format for parsing literals and showing constants.
@@ -174,21 +230,17 @@ class CatalogEnvironment(BuiltinEnvironment):
     def relation_oid(self, schema: str | None, name: str) -> int | None:
         """Return the OID of a relation or catalog; if `schema` is None, of the first one in the
         search path.
+
+        Raises:
+            InsufficientPrivilege: the role may not use the schema.
         """
         if schema is None:
-            if name in builtin.system_relations():
-                return builtin.system_relations()[name].oid
             found = (
                 _relation_in(self.catalog, oid, name) for _name, oid in self.search_path.entries
             )
             return next((oid for oid in found if oid is not None), None)
-        if schema == SYSTEM_SCHEMA and name in builtin.system_relations():
-            return builtin.system_relations()[name].oid
-        schema_oid = self.schema_oid(schema)
-        if schema_oid is None:
-            return None
-        self.privileges.check_schema(schema_oid, schema, Privilege.USAGE)
-        return _relation_in(self.catalog, schema_oid, name)
+        schema_oid = self.search_path.explicit(schema)
+        return None if schema_oid is None else _relation_in(self.catalog, schema_oid, name)
 
     def relation_name(self, oid: int) -> str | None:
         """Return a relation's name as regclass shows it: with its schema, unless the search path
@@ -215,12 +267,10 @@ class CatalogEnvironment(BuiltinEnvironment):
             return None
 
     def find_type(self, schema: str | None, name: str) -> Type | None:
-        if schema in (None, SYSTEM_SCHEMA) and name in builtin.types():
-            return builtin.types()[name]
         if schema is not None:
-            oid = self.schema_oid(schema)
-            return None if oid is None else find_type(self.catalog, oid, name)
-        found = (find_type(self.catalog, oid, name) for _name, oid in self.search_path.entries)
+            oid = self.search_path.explicit(schema)
+            return None if oid is None else _type_in(self.catalog, oid, name)
+        found = (_type_in(self.catalog, oid, name) for _name, oid in self.search_path.entries)
         return next((type_ for type_ in found if type_ is not None), None)
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:
@@ -248,20 +298,31 @@ class CatalogEnvironment(BuiltinEnvironment):
         )
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """Return a type's name in SQL. A user-defined type has its schema, unless the search path
-        finds it.
+        """Return a type's name in SQL.  The name has its schema, unless it is a keyword or the
+        search path finds it.
         """
-        if not name.startswith("@"):
+        is_builtin = not name.startswith("@")
+        if is_builtin and not self.search_path.hides_system_objects:
             return super().format_type(name, typmod)
         type_ = self.type(name)
-        if type_.element is not None:
+        if not is_builtin and type_.element is not None:
             return f"{self.format_type(type_.element)}[]"
+        if is_builtin:
+            return self._format_builtin(type_, typmod)
         found = self.find_type(None, type_.sql_name)
         is_visible = found is not None and found.oid == type_.oid
         row = self.catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
         assert row is not None
         prefix = None if is_visible else self.schema_name(int(row.typnamespace))
         return quote_qualified_identifier(prefix, type_.sql_name)
+
+    def _format_builtin(self, type_: Type, typmod: int | None) -> str:
+        shown = super().format_type(type_.name, typmod)
+        item = type_ if type_.element is None else self.type(type_.element)
+        is_keyword = item.sql_name.strip('"') != item.name or item.name in _KEYWORDS
+        if is_keyword or self.find_type(None, item.name) == item:
+            return shown
+        return f"{SYSTEM_SCHEMA}.{shown}"
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
         if domain.is_builtin:
@@ -306,25 +367,24 @@ class CatalogEnvironment(BuiltinEnvironment):
         return enum_labels(self.catalog, enum.name)
 
     def collation(self, schema: str | None, name: str) -> str | None:
-        found = super().collation(schema, name)
         made = self.search_path.rows("pg_collation", schema, name)
-        if found is not None or not made:
-            return found
-        return user_collation(int(min(made, key=lambda place: place[0])[1].oid))
+        place, row = min(made, key=_place, default=(0, None))
+        system = super().collation(schema, name)
+        if row is None or (system is not None and place > 0):
+            return system
+        return user_collation(int(row.oid))
 
     # -- functions and operators
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
-        found = list(super().functions(schema, name))
-        for place, row in self.search_path.rows("pg_proc", schema, name):
-            found.append((place, _function(self, row)))
-        return found
+        rows = self.search_path.rows("pg_proc", schema, name)
+        made = ((place, _function(self, row)) for place, row in rows)
+        return sorted((*super().functions(schema, name), *made), key=_place)
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
-        found = list(super().operators(schema, name))
-        for place, row in self.search_path.rows("pg_operator", schema, name):
-            found.append((place, _operator(self, row)))
-        return found
+        rows = self.search_path.rows("pg_operator", schema, name)
+        made = ((place, _operator(self, row)) for place, row in rows)
+        return sorted((*super().operators(schema, name), *made), key=_place)
 
     def function(self, oid: int) -> Function:
         return (
@@ -393,9 +453,23 @@ def _row(catalog: Catalog, table: str, oid: int) -> Any:
 
 def _relation_in(catalog: Catalog, schema_oid: int, name: str) -> int | None:
     """Return the OID of the relation of that name in a schema."""
+    if schema_oid == PG_CATALOG_NAMESPACE:
+        system = builtin.system_relations().get(name)
+        return None if system is None else system.oid
     if schema_oid == INFORMATION_SCHEMA and name in builtin.information_schema():
         return builtin.information_schema()[name].oid
     return find_relation_oid(catalog, name, schema_oid)
+
+
+def _type_in(catalog: Catalog, schema_oid: int, name: str) -> Type | None:
+    """Return the type of that name in a schema."""
+    if schema_oid == PG_CATALOG_NAMESPACE:
+        return builtin.types().get(name)
+    return find_type(catalog, schema_oid, name)
+
+
+def _place(found: tuple[int, Any]) -> int:
+    return found[0]
 
 
 def _function(environment: CatalogEnvironment, row: Any) -> Function:

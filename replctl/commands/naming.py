@@ -72,9 +72,7 @@ def creation_schema(
     if schema_name is None:
         if not environment.search_path.for_creation:
             raise InvalidSchemaName("no schema has been selected to create in", position=pos)
-        found_name, oid = environment.search_path.for_creation[0]
-        _check_create(environment, oid, found_name, pos)
-        return Schema(oid, found_name)
+        schema_name = environment.search_path.for_creation[0][0]
     found = environment.schema_oid(schema_name)
     if found is None:
         raise no_schema(schema_name, position=pos)

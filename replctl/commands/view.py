@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from replctl.catalog.acl import Privilege
 from replctl.catalog.heap import insert_column, insert_relation, update_relation
+from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import (
     Column,
     Relation,
@@ -225,7 +226,9 @@ def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializ
 
 
 def _fill(session: Session, oid: int) -> int:
-    """Fill a materialized view with the rows of its query, and return their number."""
+    """Fill a materialized view with the rows of its query, which its owner runs, and return their
+    number.
+    """
 
     def populated(ddl: Ddl) -> None:
         update_relation(ddl.catalog, replace(ddl.relation(oid), is_populated=True))
@@ -235,7 +238,9 @@ def _fill(session: Session, oid: int) -> int:
         view = get_relation(catalog, oid)
         assert view is not None
         query = view_query(catalog, view)
-    return fill(session, view, query, reader=view.owner)
+        owner = view.owner, role_names(catalog)[view.owner]
+    with session.acting_as(owner):
+        return fill(session, view, query)
 
 
 def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:

@@ -20,7 +20,7 @@ from replctl.expr.coerce import Coercion
 from replctl.expr.polymorphic import resolve
 from replctl.expr.type_names import check_schema, split_name
 from replctl.record import dataclass
-from replctl.types.builtin import POLYMORPHIC, Operator
+from replctl.types.builtin import FIRST_USER_OID, POLYMORPHIC, Operator, operator_by_oid
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ def make_scalar_array_operator(
 
     Raises:
         WrongObjectType: `right` is not an array, or the operator does not return a boolean.
+        FeatureNotSupported: the operator has a function of users.
         PostgresError: see `make_operator`.
     """
     array_type = right.type
@@ -106,6 +107,8 @@ def make_scalar_array_operator(
     assert element is not None
     operator = _located(coercion, name, left.type, element, pos)
     assert operator.left is not None
+    if operator.oid >= FIRST_USER_OID and not _is_built_in(operator.function_oid):
+        check_built_in(operator.oid, "ANY, ALL, and IN with several values", pos)
     types, result = resolve(
         coercion, (left.type, element), (operator.left, operator.right), operator.result
     )
@@ -122,6 +125,24 @@ def make_scalar_array_operator(
     return nodes.ScalarArrayOpExpr(
         operator.oid, operator.name, operator.function, use_or, (first, second), pos=pos
     )
+
+
+def check_built_in(oid: int, what: str, pos: int) -> None:
+    """Check that the system has an operator.  Engines compute some expressions only with these.
+
+    Args:
+        what: the expressions, in the plural.
+
+    Raises:
+        FeatureNotSupported: a user made the operator.
+    """
+    if oid >= FIRST_USER_OID:
+        raise FeatureNotSupported(f"{what} are not supported with operators of users", position=pos)
+
+
+def _is_built_in(function: int) -> bool:
+    """Return whether a built-in operator has this function."""
+    return any(item.function_oid == function for item in operator_by_oid().values())
 
 
 def _located(

@@ -11,7 +11,7 @@ from replctl.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from replctl.expr import nodes
 from replctl.expr.coerce import Coercion, returns_set
 from replctl.expr.common_type import common_type_of
-from replctl.expr.operators import make_operator, make_scalar_array_operator
+from replctl.expr.operators import check_built_in, make_operator, make_scalar_array_operator
 from replctl.parser import ast
 from replctl.types.builtin import FIRST_USER_OID
 
@@ -105,6 +105,7 @@ def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
     equal = make_operator(analyzer.coercion, raw.name, left, right, raw.pos)
     if equal.type != "bool":
         raise DatatypeMismatch("NULLIF requires = operator to yield boolean", position=raw.pos)
+    check_built_in(equal.operator_oid, "NULLIF and IS DISTINCT FROM", raw.pos)
     first, second = equal.args
     return nodes.NullIfExpr(
         equal.operator_oid, equal.function, first.type, (first, second), pos=raw.pos
@@ -225,6 +226,7 @@ def _distinct_values(
         raise DatatypeMismatch(
             "IS DISTINCT FROM requires = operator to yield boolean", position=pos
         )
+    check_built_in(equal.operator_oid, "NULLIF and IS DISTINCT FROM", pos)
     first, second = equal.args
     return nodes.DistinctExpr(equal.operator_oid, equal.function, (first, second), pos=pos)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from replctl.does_not_exist import no_schema
 from replctl.errors import (
     FeatureNotSupported,
+    InsufficientPrivilege,
     InvalidSchemaName,
     PostgresError,
     SqlSyntaxError,
@@ -28,11 +29,12 @@ def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, in
     Raises:
         UndefinedObject: there is no such type.
         InvalidSchemaName: the schema before its name does not exist.
+        InsufficientPrivilege: the role may not use the schema.
         SqlSyntaxError, DataError: the type does not allow the modifiers.
     """
     try:
         type_ = _find(environment, type_name)
-    except InvalidSchemaName as error:
+    except (InvalidSchemaName, InsufficientPrivilege) as error:
         error.position = type_name.pos
         raise
     if type_ is None:
@@ -145,10 +147,10 @@ def find_collation(environment: Environment, names: tuple[str, ...], position: i
     try:
         schema, short = split_name(environment, names)
         check_schema(environment, schema)
+        found = environment.collation(schema, short)
     except PostgresError as error:
         error.position = position
         raise
-    found = environment.collation(schema, short)
     if found is None:
         shown = ".".join(names)
         raise UndefinedObject(

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from replctl.catalog.pg_namespace import find_schema, temporary_schemas
-from replctl.errors import PostgresError
+from replctl.errors import InsufficientPrivilege, PostgresError
 from replctl.expr import object_identifier
-from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.types import text
 
 if TYPE_CHECKING:
@@ -31,20 +30,19 @@ def _encoding_name(context: FunctionContext, number: int) -> str:
 
 
 def _schemas(context: FunctionContext, with_implicit: int) -> str:
-    environment = context.environment
-    names = [name for name, _oid in environment.search_path.for_creation]
-    if with_implicit:
-        temporary = [name for name, _oid in environment.search_path.entries if name not in names]
-        names = [*temporary, SYSTEM_SCHEMA, *names]
-    return text.render("_name", names)
+    path = context.environment.search_path
+    entries = path.entries if with_implicit else path.for_creation
+    return text.render("_name", [name for name, _oid in entries])
 
 
 def _object(type_name: str) -> Callable[..., Any]:
-    """Return to_regclass() or a similar function: NULL where ::regclass raises an error."""
+    """Return to_regclass() or a similar function: NULL where ::regclass finds no object."""
 
     def call(context: FunctionContext, name: str) -> int | None:
         try:
             return int(object_identifier.read(context.environment, type_name, name))
+        except InsufficientPrivilege:  # the role may not use the schema
+            raise
         except PostgresError:  # the same that ::regclass raises
             return None
 

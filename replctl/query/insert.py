@@ -10,7 +10,6 @@ from itertools import compress
 from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.acl import Privilege
-from replctl.catalog.aclchk import privileges_of
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.native_column import EXPRESSIONS, VALUES, check_not_native, native_refused
 from replctl.catalog.pg_class import Column, Relation
@@ -188,11 +187,8 @@ def _check_permitted(
     check_query(environment, returned_columns)
 
 
-def fill(session: Session, relation: Relation, query: Query, *, reader: int | None = None) -> int:
+def fill(session: Session, relation: Relation, query: Query) -> int:
     """Add the rows of a query to a table with the same columns, and return their number.
-
-    Args:
-        reader: OID of the role that runs the query; default: the current role.
 
     Raises:
         PostgresError: the query fails.
@@ -200,8 +196,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
     with session.read() as catalog:
         plan = replace(plan_of(catalog, relation), only_adds=True)
         context = function_context(session, catalog)
-        privileges = None if reader is None else privileges_of(context.environment.catalog, reader)
-        query = rewritten(context, query, privileges=privileges)
+        query = rewritten(context, query)
         text = _named(relation.columns, query, LakeDialect(context))
         rows = _NewRows(relation.columns, None, text)
     check_names(session, context.read_tables)

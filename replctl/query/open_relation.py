@@ -8,7 +8,7 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.relation_kind import READABLE, RelKind
 from replctl.does_not_exist import no_relation
-from replctl.errors import FeatureNotSupported, WrongObjectType
+from replctl.errors import FeatureNotSupported, InsufficientPrivilege, WrongObjectType
 from replctl.expr.type_names import schema_of_relation
 from replctl.parser import ast
 from replctl.types import builtin
@@ -29,11 +29,16 @@ def open_relation(
 
     Raises:
         UndefinedTable: the relation does not exist.
+        InsufficientPrivilege: the current role may not use the relation's schema.
         WrongObjectType: the relation has no rows.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     schema_name = schema_of_relation(environment, name, name.pos)
-    oid = environment.relation_oid(schema_name, name.name)
+    try:
+        oid = environment.relation_oid(schema_name, name.name)
+    except InsufficientPrivilege as error:
+        error.position = name.pos
+        raise
     if oid is None:
         raise no_relation(shown, position=name.pos)
     system = builtin.system_relations_by_oid().get(oid)

@@ -61,7 +61,6 @@ def rewritten(
     context: FunctionContext,
     query: Query,
     *,
-    privileges: Privileges | None = None,
     conditions: Mapping[int, tuple[nodes.Expr, ...]] | None = None,
     keeps_calls: bool = False,
 ) -> Query:
@@ -70,7 +69,6 @@ def rewritten(
     calls, and aggregates that subqueries use, to FROM.
 
     Args:
-        privileges: the privileges of the reading role; default: the current role.
         conditions: by varno, the conditions for tables to which the policies for SELECT do not
             apply, such as the table that a statement changes.
         keeps_calls: keep calls of functions that cannot be inlined; else refuse them.
@@ -82,7 +80,7 @@ def rewritten(
             call a function.
         FeatureNotSupported: a function call or a use of a setting is not supported (0A000).
     """
-    reader = privileges or context.environment.privileges
+    reader = context.environment.privileges
     result: Query = _Rewriter(context, query, conditions or {}, reader).rewritten(query, (), reader)
     _check_populated(result)
     result = inlined(context.environment, context.session.transaction_start, result)

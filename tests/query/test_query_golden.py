@@ -16,6 +16,7 @@ DATA = Path(__file__).parent / "data"
 WITHOUT_SPARK = (
     "abbreviated_network",
     "select_values",
+    "catalog_place",
     "composite_formats",
     "distinct_aggregate",
     "dropped_in_block",
