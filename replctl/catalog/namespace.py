@@ -308,21 +308,14 @@ class CatalogEnvironment(BuiltinEnvironment):
         if not is_builtin and type_.element is not None:
             return f"{self.format_type(type_.element)}[]"
         if is_builtin:
-            return self._format_builtin(type_, typmod)
+            shown = super().format_type(name, typmod)
+            return f"{SYSTEM_SCHEMA}.{shown}" if _is_hidden(self, type_) else shown
         found = self.find_type(None, type_.sql_name)
         is_visible = found is not None and found.oid == type_.oid
         row = self.catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
         assert row is not None
         prefix = None if is_visible else self.schema_name(int(row.typnamespace))
         return quote_qualified_identifier(prefix, type_.sql_name)
-
-    def _format_builtin(self, type_: Type, typmod: int | None) -> str:
-        shown = super().format_type(type_.name, typmod)
-        item = type_ if type_.element is None else self.type(type_.element)
-        is_keyword = item.sql_name.strip('"') != item.name or item.name in _KEYWORDS
-        if is_keyword or self.find_type(None, item.name) == item:
-            return shown
-        return f"{SYSTEM_SCHEMA}.{shown}"
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
         if domain.is_builtin:
@@ -459,6 +452,15 @@ def _relation_in(catalog: Catalog, schema_oid: int, name: str) -> int | None:
     if schema_oid == INFORMATION_SCHEMA and name in builtin.information_schema():
         return builtin.information_schema()[name].oid
     return find_relation_oid(catalog, name, schema_oid)
+
+
+def _is_hidden(environment: CatalogEnvironment, type_: Type) -> bool:
+    """Return whether an earlier schema of the search path hides a built-in type, or the element of
+    an array type.
+    """
+    item = type_ if type_.element is None else environment.type(type_.element)
+    is_keyword = item.sql_name.strip('"') != item.name or item.name in _KEYWORDS
+    return not is_keyword and environment.find_type(None, item.name) != item
 
 
 def _type_in(catalog: Catalog, schema_oid: int, name: str) -> Type | None:
