@@ -83,12 +83,10 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
         case nodes.FuncExpr(function_oid=oid, name=name, args=args) if oid in _comparing():
             return _compared(environment, name, args[0].type, tuple(map(inner, args)))
         case nodes.DistinctExpr(function="enum_eq", args=(left, right)):
-            pair = label(inner(left)), label(inner(right))
-            return replace(node, operator_oid=_TEXTEQ, function="texteq", args=pair)
+            return _equal_labels(node, inner(left), inner(right))
         case nodes.NullIfExpr(function="enum_eq", args=(left, right)):
-            pair = label(inner(left)), label(inner(right))
-            found = replace(node, operator_oid=_TEXTEQ, function="texteq", type="text", args=pair)
-            return nodes.RelabelType(found, node.type)
+            found = _equal_labels(node, inner(left), inner(right))
+            return nodes.RelabelType(replace(found, type="text"), node.type)
         case nodes.RowCompareExpr():
             return _row_comparison(environment, node, inner)
         case nodes.MinMaxExpr(args=args) if is_enum(environment, node.type):
@@ -111,11 +109,17 @@ def _replaced(environment: Environment, inner: Inner, node: Any) -> Any:
             return as_text if node.type in _TEXTS[:2] else replace(node, arg=value)
         case nodes.CoerceViaIO(arg=arg) if is_enum(environment, node.type) and node.enum is None:
             labels = environment.enum_labels(environment.type(node.type))
-            name = environment.format_type(node.type)
-            return replace(node, arg=inner(arg), enum=(name, labels))
+            shown = environment.format_type(node.type), labels
+            return replace(node, arg=inner(arg), enum=shown)
         case nodes.FuncExpr(function_oid=oid, args=args) if oid in _SUPPORT_FUNCTIONS:
             return _support_function(environment, node, args)
     return without_enum_array(environment, inner, node)
+
+
+def _equal_labels(node: Any, left: nodes.Expr, right: nodes.Expr) -> Any:
+    """Return a node that tells equal values from others, with the values' labels."""
+    pair = label(left), label(right)
+    return replace(node, operator_oid=_TEXTEQ, function="texteq", args=pair)
 
 
 @cache

@@ -32,15 +32,7 @@ def open_relation(
         InsufficientPrivilege: the current role may not use the relation's schema.
         WrongObjectType: the relation has no rows.
     """
-    shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-    schema_name = schema_of_relation(environment, name, name.pos)
-    try:
-        oid = environment.relation_oid(schema_name, name.name)
-    except InsufficientPrivilege as error:
-        error.position = name.pos
-        raise
-    if oid is None:
-        raise no_relation(shown, position=name.pos)
+    oid = _oid(environment, name)
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
         return system
@@ -59,3 +51,16 @@ def open_relation(
             position=name.pos,
         )
     return relation
+
+
+def _oid(environment: CatalogEnvironment, name: ast.RangeVar) -> int:
+    schema_name = schema_of_relation(environment, name, name.pos)
+    try:
+        oid = environment.relation_oid(schema_name, name.name)
+    except InsufficientPrivilege as error:
+        error.position = name.pos
+        raise
+    if oid is None:
+        shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
+        raise no_relation(shown, position=name.pos)
+    return oid

@@ -61,10 +61,8 @@ def first_broken_reference(
         for attnum in reference.columns
     }
     gone = ", ".join(f"{name} AS x{attnum}" for attnum, name in old.items())
-    target = outcome.target
     kept = " AND ".join(
-        matches(target.column(attnum), f"a.w{attnum}", f"g.x{attnum}")
-        for attnum in reference.columns
+        matches(outcome.target.column(n), f"a.w{n}", f"g.x{n}") for n in reference.columns
     )
     removed = f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g"
     if acts or restricts:
