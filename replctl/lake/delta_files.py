@@ -215,7 +215,7 @@ def is_empty_at(location: str, version: int) -> bool:
 
 
 def has_changes(location: str, version: int) -> bool:
-    """Return whether the files with a version's changes still exist: the files of its change data
+    """Return whether the files with a version's changes still exist: the files with its change data
     feed, or the files that it added and removed.
 
     Raises:
@@ -234,32 +234,56 @@ def has_row_files(location: str, version: int) -> bool:
 
 
 def has_feed_files(location: str, version: int) -> bool:
-    """Return whether the files of a version's change data feed still exist, and are enough.  They
-    are not if the version both adds and removes one file, because Delta returns the rows of this
-    file as inserted and as deleted.
+    """Return whether a version has files with a change data feed, and they still exist.
 
     Raises:
         ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
     """
-    actions = read_actions(location, version)
-    files = [file_key(action[kind]) for action in actions for kind in ROW_KINDS if kind in action]
-    return len({*files}) == len(files) and _are_there(location, _feed_bodies(actions))
+    bodies = changed_bodies(read_actions(location, version), ("cdc",))
+    return bool(bodies) and _are_there(location, bodies)
 
 
-def needs_deletion_vectors(location: str, version: int) -> bool:
-    """Return whether Delta computes the change data feed of a version from deletion vectors.
+def appends_among(location: str, versions: Collection[int]) -> set[int]:
+    """Return the versions, among some versions, that only append: they only add files, without
+    deletion vectors, that the table provably did not have before.
+
+    The table may have had a file if it had the file before the first of the versions, or if the log
+    names the file since then.  It may have had all files if the log no longer says.
 
     Raises:
-        ObjectNotInPrerequisiteState: the version is no longer in the log (55000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
-    bodies = _feed_bodies(read_actions(location, version))
-    return any(body.get("deletionVector") for body in bodies)
+    if not versions:
+        return set()
+    first, named, adding = min(versions), dict[int, set[str]](), set[int]()
+    try:
+        for version in range(first, max(versions) + 1):
+            actions = read_actions(location, version)
+            bodies = [action[kind] for action in actions for kind in ROW_KINDS if kind in action]
+            named[version] = {file_key(body)[0] for body in bodies}
+            if version in versions and _only_adds(actions):
+                adding.add(version)
+        added = {path for version in adding for path in named[version]}
+        known = files_by_key(location, first - 1, added) if added else ()
+    except ObjectNotInPrerequisiteState:  # a cleanup has removed versions
+        return set()
+    found, seen = set[int](), {path for path, _vector in known}
+    for version, paths in named.items():
+        if version in adding and seen.isdisjoint(paths):
+            found.add(version)
+        seen |= paths
+    return found
 
 
-def _feed_bodies(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the actions of a version whose files are its change data feed."""
-    has_own = any("cdc" in action for action in actions)
-    return changed_bodies(actions, ("cdc",) if has_own else ROW_KINDS)
+def _only_adds(actions: Sequence[dict[str, Any]]) -> bool:
+    """Return whether a version adds whole files, each once, and does nothing else with files."""
+    if any("remove" in action or "cdc" in action for action in actions):
+        return False
+    adds = [action["add"] for action in actions if "add" in action]
+    paths = {file_key(add)[0] for add in adds}
+    return len(paths) == len(adds) and all(
+        add["dataChange"] and not add.get("deletionVector") for add in adds
+    )
 
 
 def changed_bodies(actions: Iterable[dict[str, Any]], kinds: Sequence[str]) -> list[dict[str, Any]]:

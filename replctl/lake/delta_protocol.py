@@ -91,11 +91,6 @@ def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
     _check_known(location, "It", "writers", features - _WRITER_FEATURES)
 
 
-def reads_deletion_vectors(protocol: Mapping[str, Any]) -> bool:
-    """Return whether the newest protocol action requires readers to support deletion vectors."""
-    return "deletionVectors" in (protocol.get("readerFeatures") or ())
-
-
 def _check_versions(
     protocol: Mapping[str, Any], location: str, subject: str, names: Iterable[str]
 ) -> None:

@@ -3,11 +3,16 @@ before and after.
 
 replctl decodes the feed if Delta can read it.  Each version's metadata says whether writers kept a
 feed.  Later, the feed's files may be missing, or the table's schema may differ from the feed's.
+
+If a version has no files with a feed, Delta computes the feed from the `add` and `remove` actions.
+It believes them: it inserts the rows of a file that the table already had, deletes the rows of a
+file that the table did not have, and fails if a `remove` has only its required fields.  So replctl
+lets Delta compute the feed of a plain append only, and compares the files of other versions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
@@ -15,12 +20,10 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.column_changes import has_renamings
 from replctl.lake.compared_files import ComparedFiles, compared_files
 from replctl.lake.delta_commit import DeltaCommit
-from replctl.lake.delta_files import has_feed_files, needs_deletion_vectors
+from replctl.lake.delta_files import appends_among, has_feed_files, has_row_files
 from replctl.lake.delta_log import latest_version, metadata_of
-from replctl.lake.delta_protocol import reads_deletion_vectors
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.lake.table_paths import TablePaths
-from replctl.lake.table_state import table_state
 from replctl.lake.version_range import joined_versions
 from replctl.spark import ChangedFiles, FeedVersion
 
@@ -65,6 +68,7 @@ def chosen_feeds(
     place: Callable[[str], str | None],
     *,
     are_joined: bool = False,
+    is_shared: bool = False,
 ) -> tuple[FeedVersion, ...]:
     """Return versions of a relation's table, oldest first, each with the way to read its changes
     now.
@@ -74,6 +78,7 @@ def chosen_feeds(
             read it.  Then the whole table before and after a version is compared.
         are_joined: intermediate states do not matter.  So one compared version may include the
             changes of the versions before it.
+        is_shared: another program has committed to the table.  The catalog may not say so yet.
 
     Raises:
         ObjectNotInPrerequisiteState: a version is no longer in the log, or the files with its
@@ -85,7 +90,8 @@ def chosen_feeds(
         return tuple(versions)
     # If nobody else writes a table, replctl's VACUUM and ALTER TABLE preserve its feeds.  But if a
     # column was removed, older feeds may be unreadable: Delta reads feeds by the newest schema
-    may_be_unreadable = storage.is_adopted or storage.has_foreign or has_renamings(storage)
+    is_shared = is_shared or storage.is_adopted or storage.has_foreign
+    may_be_unreadable = is_shared or has_renamings(storage)
     chosen = _readable(storage.location, versions) if may_be_unreadable else versions
     if are_joined:
         chosen = joined_versions(storage.location, chosen)
@@ -115,7 +121,7 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
     if files of the feed are missing.
     """
     newest = metadata_at(location, latest_version(location) or 0)
-    reads_vectors = reads_deletion_vectors(table_state(location).protocol)
+    appends = appends_among(location, {v.version for v in versions if not v.is_compared})
     result: list[FeedVersion] = []
     run, previous = 0, None
     for version in versions:
@@ -123,10 +129,8 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
         if (
             version.is_compared
             or has_moved_keys  # row ids pair images whose key has changed
-            or not _is_readable(location, version.version, newest)
-            # Delta reads old versions of the feed by the newest protocol, and then treats all rows
-            # of a file as deleted
-            or (not reads_vectors and needs_deletion_vectors(location, version.version))
+            or not metadata_at(location, version.version).is_readable_as(newest)
+            or not _has_feed(location, version.version, appends)
         ):
             result.append(replace(version, is_compared=True))
             continue
@@ -148,10 +152,14 @@ def _with_files(
     return replace(version, files=files, has_row_ids=logs.has_row_ids)
 
 
-def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
-    """Return whether Delta can read the feed of a version."""
-    schema = metadata_at(location, version)
-    return schema.is_readable_as(newest) and has_feed_files(location, version)
+def _has_feed(location: str, version: int, appends: Collection[int]) -> bool:
+    """Return whether the files exist from which Delta reads or rightly computes a version's feed.
+
+    Args:
+        appends: the versions that only append.
+    """
+    has_files = has_row_files if version in appends else has_feed_files
+    return has_files(location, version)
 
 
 def _has_row_ids(location: str, version: int) -> bool:

@@ -110,7 +110,8 @@ class Reconciliation:
             if changed:
                 leaf = numbered_as(table.relation, relation)
                 place = self._session.engine().place_log
-                result.append(ForeignChanges(leaf, chosen_feeds(relation, changed, place)))
+                feeds = chosen_feeds(relation, changed, place, is_shared=True)
+                result.append(ForeignChanges(leaf, feeds))
         return result
 
 

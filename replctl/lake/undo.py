@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -105,12 +104,12 @@ def _undo_by_inverse(
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
     read: list[int] = []
-    if is_renamed:
-        shared = replace(relation, storage=replace(storage, has_foreign=True))
-        versions_read = sorted([*own, *foreign], key=attrgetter("version"))
-        chosen = {v.version: v for v in chosen_feeds(shared, versions_read, engine.place_log)}
+    if is_renamed or foreign:
+        both = sorted([*own, *foreign], key=attrgetter("version"))
+        feeds = chosen_feeds(relation, both, engine.place_log, is_shared=True)
+        chosen = {version.version: version for version in feeds}
         own, foreign = ([chosen[v.version] for v in part] for part in (own, foreign))
-        read = list(chosen)
+        read = list(chosen) if is_renamed else []
     source = written_source(relation, versions[0], read)
     numbers = {column.attnum for column in source.columns}
     key = [storage.columns[attnum].number for attnum in target_key(relation)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +15,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_wal import entries_between
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake import feed_choice
+from replctl.lake import feed_choice, undo
 from replctl.lake.delta_log import commits_after
 from replctl.lake.feed_choice import with_feeds
 from replctl.lake.table_metadata import TableMetadata, metadata_at
@@ -132,29 +135,107 @@ def _commit(lake: Lake, *actions: dict[str, Any]) -> int:
     return version
 
 
-def _protocol(*features: str) -> dict[str, Any]:
-    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
-    writer = ["changeDataFeed", *features]
-    return {"protocol": {**versions, "readerFeatures": list(features), "writerFeatures": writer}}
+_VECTOR = {
+    "storageType": "i",
+    "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0",
+    "sizeInBytes": 32,
+    "cardinality": 1,
+}
+#: The only file of version 0; a file that the table does not have yet.
+_OLD, _NEW = "old.parquet", "new.parquet"
 
 
-def test_a_feed_of_deletion_vectors_that_the_table_may_not_have_any_more(lake: Lake) -> None:
-    """Delta then treats all rows of a file as deleted."""
-    _commit(lake, _protocol("deletionVectors"))
-    log = (Path(lake.location) / "_delta_log" / f"{0:020d}.json").read_text()
-    (file,) = (found["add"] for found in map(json.loads, log.splitlines()) if "add" in found)
-    vector = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0",
-              "sizeInBytes": 32, "cardinality": 1}  # fmt: skip
-    remove = {"path": file["path"], "dataChange": True, "deletionTimestamp": 1}
-    deleted = _commit(lake, {"add": file | {"deletionVector": vector}}, {"remove": remove})
-    versions = [FeedVersion(deleted, 1)]
-    adopted, written = (_relation(lake, is_adopted=a, has_foreign=not a) for a in (True, False))
-    for keeps_vectors in (True, False):
-        if not keeps_vectors:
-            _commit(lake, _protocol())
-        for relation in (adopted, written):
-            (chosen,) = chosen_feeds(relation, versions)
-            assert chosen.is_compared is not keeps_vectors
+def _add(path: str, **changed: Any) -> dict[str, Any]:
+    body = {"path": path, "partitionValues": {}, "size": 7, "modificationTime": 1}
+    return {"add": body | {"dataChange": True} | changed}
+
+
+def _removal(path: str, **changed: Any) -> dict[str, Any]:
+    whole = {"extendedFileMetadata": True, "partitionValues": {}, "size": 7}
+    return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True} | whole | changed}
+
+
+def _rename_file(lake: Lake) -> None:
+    """Give the only file of version 0 the name `_OLD`."""
+    log = Path(lake.location) / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (add,) = (action["add"] for action in actions if "add" in action)
+    (Path(lake.location) / add["path"]).rename(Path(lake.location) / _OLD)
+    log.write_text(log.read_text().replace(add["path"], _OLD))
+    (Path(lake.location) / _NEW).touch()
+
+
+@pytest.mark.parametrize(
+    ("actions", "is_compared"),
+    [
+        ([_add(_NEW)], False),
+        ([_add(_OLD, stats='{"numRecords":3}')], True),  # Delta would insert its rows again
+        ([_add(_NEW), _add(_OLD)], True),
+        ([_add(_NEW), _add(_OLD, dataChange=False)], True),
+        ([_add(_NEW, deletionVector=_VECTOR)], True),
+        ([_removal(_NEW)], True),  # Delta would delete the rows of a file that is not there
+        ([_removal(_OLD), _add(_NEW)], True),
+        ([_removal(_OLD, extendedFileMetadata=False), _add(_NEW)], True),  # Delta would fail
+        ([_removal(_OLD), _add(_OLD, deletionVector=_VECTOR)], True),
+    ],
+)
+def test_delta_computes_the_feed_of_plain_appends_only(
+    lake: Lake, actions: list[dict[str, Any]], *, is_compared: bool
+) -> None:
+    _rename_file(lake)
+    versions = [FeedVersion(_commit(lake, *actions), 1)]
+    for is_adopted in (True, False):
+        relation = _relation(lake, is_adopted=is_adopted, has_foreign=not is_adopted)
+        (chosen,) = chosen_feeds(relation, versions)
+        assert chosen.is_compared == is_compared
+    assert chosen_feeds(_relation(lake, is_adopted=False), versions) == tuple(versions)
+
+
+def test_a_file_may_be_there_before_a_later_version(lake: Lake) -> None:
+    _rename_file(lake)
+    other = "other.parquet"
+    (Path(lake.location) / other).touch()
+    histories = ([_add(_NEW)], [_removal(_OLD)], [_add(_NEW)], [_add(other)], [_add(other)])
+    numbers = [_commit(lake, *actions) for actions in histories]
+    chosen = chosen_feeds(_relation(lake), [FeedVersion(number, 1) for number in numbers])
+    assert [version.is_compared for version in chosen] == [False, True, True, False, True]
+    returned = FeedVersion(_commit(lake, _add(_OLD)), 1)  # removed before
+    assert not chosen_feeds(_relation(lake), [returned])[0].is_compared
+    again = FeedVersion(_commit(lake, {"commitInfo": {}}, _add(_OLD)), 1)
+    assert chosen_feeds(_relation(lake), [again])[0].is_compared
+
+
+def test_what_files_there_were_before_a_cleanup(lake: Lake) -> None:
+    _rename_file(lake)
+    DeltaTable(lake.location).create_checkpoint()
+    versions = [FeedVersion(_commit(lake, _add(name)), 1) for name in (_OLD, _NEW)]
+    logs = [Path(lake.location) / "_delta_log" / f"{version:020d}.json" for version in range(2)]
+    logs[0].unlink()  # the checkpoint has the files of version 0
+    chosen = chosen_feeds(_relation(lake), versions)
+    assert [version.is_compared for version in chosen] == [True, False]
+    DeltaTable(lake.location).create_checkpoint()
+    logs[1].unlink()
+    assert chosen_feeds(_relation(lake), versions[1:])[0].is_compared  # version 1 is unknown
+
+
+def test_an_undo_compares_the_files_of_others(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    _rename_file(lake)
+    _append(lake, _rows())
+    again = _commit(lake, _add(_OLD))
+    reverted: list[tuple[FeedVersion, ...]] = []
+    engine = SimpleNamespace(place_log=lambda _log: None)
+    monkeypatch.setattr(lake.session, "engine", lambda: engine)
+    monkeypatch.setattr(undo, "_undoing", lambda *_arguments, **_options: nullcontext())
+    monkeypatch.setattr(
+        spark.jobs,
+        "revert",
+        lambda _engine, _source, _key, own, foreign, _note: reverted.append((*own, *foreign)),
+    )
+    relation = _relation(lake, is_adopted=False)  # the catalog does not know the commit yet
+    own, foreign = ([FeedVersion(version, 1)] for version in (1, again))
+    undo._undo_by_inverse(lake.session, 1, relation, own, foreign, is_renamed=False)
+    ((first, second),) = reverted
+    assert (first.is_compared, second.is_compared) == (False, True)
 
 
 def _nothing(_lake: Lake) -> None:
