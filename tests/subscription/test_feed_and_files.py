@@ -5,14 +5,17 @@ REPLCTL_TEST_HISTORIES is the number of histories (default: 1).  REPLCTL_TEST_SE
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from fix_replication import Database, connect
 
 from replctl.catalog.cluster import Cluster
@@ -98,3 +101,41 @@ def test_a_version_has_the_same_net_changes(
     for table in _TABLES:
         if table != "always":
             assert _net_changes(source, table) == expected, (table, history)
+
+
+def _log(folder: Path, version: int) -> Path:
+    return folder / "_delta_log" / f"{version:020d}.json"
+
+
+def _write(folder: Path, *actions: dict[str, Any]) -> None:
+    """Write a version by hand."""
+    info = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "operationParameters": {}}}
+    version = DeltaTable(str(folder)).version() + 1
+    _log(folder, version).write_text("\n".join(map(json.dumps, [info, *actions])))
+
+
+def test_a_file_is_added_again_and_removed_twice(
+    cluster: Cluster, engine: Engine, tmp_path: Path
+) -> None:
+    source = connect(cluster, "source", engine)
+    found = []
+    for table, feed in (("fed", "true"), ("unfed", "false")):
+        folder, rows = tmp_path / table, pa.table({"id": [1, 2], "v": ["a", "b"]})
+        write_deltalake(str(folder), rows, configuration={_FEED: feed})
+        source.run(f"CREATE TABLE {table} USING delta LOCATION '{folder}'")
+        source.run(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+        source.run(f"SELECT pg_create_logical_replication_slot('{table}', 'test_decoding')")
+        log = map(json.loads, _log(folder, 0).read_text().splitlines())
+        (add,) = (action["add"] for action in log if "add" in action)
+        _write(folder, {"add": add | {"stats": '{"numRecords":2}'}})
+        (folder / "new.parquet").write_bytes((folder / add["path"]).read_bytes())
+        gone = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}
+        _write(folder, {"remove": gone})
+        whole = {"extendedFileMetadata": True, "partitionValues": {}, "size": add["size"]}
+        _write(folder, {"remove": gone | whole}, {"add": add | {"path": "new.parquet"}})
+        found.append(_net_changes(source, table))
+    deleted, inserted = (
+        [f"{kind}: id[bigint]:{n} v[text]:'{v}'" for n, v in ((1, "a"), (2, "b"))]
+        for kind in ("DELETE", "INSERT")
+    )
+    assert found == [[deleted, inserted]] * 2
