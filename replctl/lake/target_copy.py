@@ -171,6 +171,7 @@ class TargetCopy(TargetWrite):
                 delete.
 
         Raises:
+            InsufficientPrivilege: the subscription may not read the table (42501).
             ObjectNotInPrerequisiteState: the statement must specify which rows to delete (55000).
         """
         table = self._local.table(remote)
@@ -183,8 +184,13 @@ class TargetCopy(TargetWrite):
     ) -> tuple[Deletion, Mending]:
         """Return two rules of a reconcile: the rows that it may delete, and the changes that it may
         make.
+
+        Raises:
+            InsufficientPrivilege: the subscription may not read the table (42501).
+            ObjectNotInPrerequisiteState: the rules are not clear (55000).
         """
         root, remote = table.relation, table.remote
+        self._local.check_comparison(root)
         with self._session.read() as catalog:
             ownership = row_ownership(
                 catalog, self._subscription, relation, remote, root, table.tree
@@ -283,7 +289,8 @@ class TargetCopy(TargetWrite):
             name: (schema, name) of the published table.
 
         Raises:
-            PostgresError: the table is not synchronized yet, or is unreadable.
+            PostgresError: the table is not synchronized yet, is unreadable, or the subscription may
+                not read it.
         """
         return pinned_target(self._local, self._subscription, name)
 

@@ -18,6 +18,7 @@ from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.relation_kind import TABLE_KINDS
+from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -111,17 +112,8 @@ class TargetRelations:
                 (42501).
         """
         with self.session.read() as catalog:
-            owner = Privileges(catalog, self._subscription.owner)
-            privileges = Privileges(catalog, self.writer_of(relation))
-            if not self._subscription.run_as_owner:
-                names = role_names(catalog)
-                if not owner.may_become(relation.owner):
-                    raise InsufficientPrivilege(
-                        f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
-                        f' "{names[relation.owner]}"'
-                    )
+            owner, privileges = self._roles(catalog, relation)
             tables = (relation, *(tree or {}).values())
-
             found = {}
             leaves = leaves_of_root(relation, tree) if tree else [relation]
             for action, rights in _RIGHTS.items():
@@ -146,6 +138,38 @@ class TargetRelations:
         """
         if (problem := self.denied_actions(relation).get(Action.INSERT)) is not None:
             raise problem
+
+    def check_comparison(self, relation: Relation) -> None:
+        """Check that the subscription may read the rows of a table, which differences show.  The
+        subscription's owner needs USAGE of the schema.  The role that writes the table needs SELECT
+        of all rows.
+
+        Raises:
+            InsufficientPrivilege: a privilege is missing, row security hides rows, or the
+                subscription's owner may not become the table's owner (42501).
+        """
+        with self.session.read() as catalog:
+            owner, writer = self._roles(catalog, relation)
+            schema = relation.relation_name.schema
+            owner.check_schema(relation.schema_oid, schema, Privilege.USAGE)
+            writer.check_relation(relation, Privilege.SELECT)
+            is_row_security_active(writer, relation, row_security="off")
+
+    def _roles(self, catalog: Catalog, relation: Relation) -> tuple[Privileges, Privileges]:
+        """Return the privileges of the subscription's owner, and of the role that writes a table.
+
+        Raises:
+            InsufficientPrivilege: the subscription's owner may not become the table's owner
+                (42501).
+        """
+        owner = Privileges(catalog, self._subscription.owner)
+        if not self._subscription.run_as_owner and not owner.may_become(relation.owner):
+            names = role_names(catalog)
+            raise InsufficientPrivilege(
+                f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
+                f' "{names[relation.owner]}"'
+            )
+        return owner, Privileges(catalog, self.writer_of(relation))
 
     def _oid(self, published: RelationName) -> int:
         schema_name, name = target = self._subscription.table_map.target(published)

@@ -67,11 +67,13 @@ def pinned_target(
         name: the name of the published table.
 
     Raises:
+        InsufficientPrivilege: the subscription may not read the table (42501).
         ObjectNotInPrerequisiteState: the table is not synchronized yet (55000).
         PostgresError: the table cannot be read.
     """
     session = local.session
     ((root, tree),) = local.trees([name]).values()
+    local.check_comparison(root)
     leaves = {leaf.oid: leaf for leaf in leaves_of_root(root, tree)}
     enter_foreign_versions(session, list(leaves))
     with session.read() as catalog:

@@ -89,6 +89,60 @@ def test_a_subscription_with_origin_none_cannot_be_compared(subscriptions: Psql)
     assert found.exit_code == 2
 
 
+_SECRETS = r"""
+CREATE ROLE clerk LOGIN REPLICATION PASSWORD 'x';
+GRANT pg_create_subscription TO clerk;
+CREATE DATABASE there;
+GRANT CREATE ON DATABASE postgres TO clerk;
+CREATE TABLE secret (id int PRIMARY KEY);
+CREATE SCHEMA hidden;
+CREATE TABLE hidden.secret (id int PRIMARY KEY);
+INSERT INTO secret VALUES (42);
+INSERT INTO hidden.secret VALUES (43);
+\c there
+CREATE TABLE secret (id int PRIMARY KEY);
+GRANT SELECT ON secret TO clerk;
+CREATE PUBLICATION p FOR TABLE secret;
+\c postgres clerk
+CREATE SUBSCRIPTION plain CONNECTION 'dbname=there user=clerk password=x' PUBLICATION p
+  WITH (copy_data = false);
+CREATE SUBSCRIPTION mapped CONNECTION 'dbname=there user=clerk password=x' PUBLICATION p
+  WITH (copy_data = false, table_map = 'public.secret = hidden.secret');
+"""
+_AS_CLERK = "ALTER SUBSCRIPTION {} SET (run_as_owner = true)"
+_FORCED = "ALTER TABLE secret ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "message"),
+    [
+        ("plain", "", 'role "clerk" cannot SET ROLE to "postgres"'),
+        ("plain", _AS_CLERK.format("plain"), "permission denied for table secret"),
+        ("mapped", _AS_CLERK.format("mapped"), "permission denied for schema hidden"),
+        (
+            "plain",
+            f"ALTER TABLE secret OWNER TO clerk; {_FORCED}",
+            'query would be affected by row-level security policy for table "secret"',
+        ),
+    ],
+)
+def test_rows_are_only_compared_if_the_subscription_may_read_them(
+    psql: Psql, name: str, before: str, message: str
+) -> None:
+    made = psql("-X", "-q", script=f"{_SECRETS}\\c postgres postgres\n{before};")
+    assert "ERROR" not in made.stderr
+    found = psql("verify", "-U", "clerk", name, "--json")
+    ((table,),) = (item["tables"] for item in json.loads(found.stdout))
+    assert (table["error"]["sqlstate"], table["error"]["message"]) == ("42501", message)
+    assert "42" not in found.stdout.replace("42501", "")
+    refreshed = psql(
+        "-X", "-U", "clerk", "-c", f"ALTER SUBSCRIPTION {name} REFRESH TABLE"
+        f" {'hidden.' * (name == 'mapped')}secret"
+    )  # fmt: skip
+    assert message in refreshed.stderr
+    assert "rows" not in refreshed.stderr
+
+
 # ---------------------------------------------------------------------------------------------
 # With Spark
 
