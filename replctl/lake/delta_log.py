@@ -115,6 +115,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log.
         DataCorrupted, IoError: the version is broken (XX001), or cannot be read.
+        IoError: a file that the version names is no regular file (58030).
         FeatureNotSupported: the version requires a protocol that replctl does not know.
     """
     info: dict[str, Any] = {}
@@ -140,6 +141,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         elif "cdc" in action:
             changes_data = True
             change_files.append(action["cdc"])
+    _check_regular(location, files + change_files)
     operation, parameters = info.get("operation"), info.get("operationParameters")
     return DeltaCommit(
         version,
@@ -176,12 +178,16 @@ def outside_checkpoint(location: str, since: int) -> str | None:
 
     Returns:
         the first such path; None if there is none.
+
+    Raises:
+        IoError: a file that the checkpoint names is no regular file (58030).
     """
     newest = max(checkpoints(log_names(location)), default=-1)
     if newest < max(since, 0):
         return None
     rows = read_checkpoint(location, newest, FILE_COLUMNS)
     bodies = [row[kind] for row in rows for kind in ("add", "remove") if row[kind] is not None]
+    _check_regular(location, bodies)
     sidecars = [row["sidecar"] for row in rows if row["sidecar"] is not None]
     bodies += [sidecar for sidecar in sidecars if "/" in unquote(sidecar["path"])]
     return _outside(location, bodies)
@@ -190,6 +196,21 @@ def outside_checkpoint(location: str, since: int) -> str | None:
 def _outside(location: str, bodies: Sequence[dict[str, Any]]) -> str | None:
     paths = TablePaths(location)
     return next((uri for body in bodies for uri in file_uris(body) if paths.leads_out(uri)), None)
+
+
+def _check_regular(location: str, bodies: Sequence[dict[str, Any]]) -> None:
+    """Check that the files that actions name are regular files if they exist.  Spark would wait for
+    a pipe without end, and its thread cannot be interrupted.
+
+    Raises:
+        IoError: one is not (58030).
+    """
+    paths = TablePaths(location)
+    for uri in (uri for body in bodies for uri in file_uris(body)):
+        if paths.is_special(uri):
+            raise IoError(
+                f'could not read file "{uri}" of the Delta table "{location}": not a regular file'
+            )
 
 
 def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:

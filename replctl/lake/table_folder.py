@@ -258,6 +258,15 @@ class TableFolder:
         system, place = self._remote(path)
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
+    def is_special(self, path: str) -> bool:
+        """Return whether a path leads to a directory, pipe or device, which has no rows to read."""
+        if not self.is_local:
+            return False
+        try:
+            return not stat.S_ISREG(os.stat(f"{self.location}/{path}").st_mode)
+        except (OSError, ValueError):  # missing, unreadable, or no valid path
+            return False
+
     def delete(self, path: str, *, is_emptied: bool = False) -> None:
         """Remove a file and the checksum that Hadoop wrote next to it, if they exist.
 

@@ -42,11 +42,13 @@ class TablePaths:
         Raises:
             OSError: the file cannot be examined.
         """
-        path = self.relative(uri)
-        if path is not None:
-            return self._folder.has(path)
-        folder, _, name = uri.rpartition("/")
-        return TableFolder.of(folder).has(unquote(name))
+        folder, path = self._place(uri)
+        return folder.has(path)
+
+    def is_special(self, uri: str) -> bool:
+        """Return whether a URI leads to a directory, pipe or device on this machine."""
+        folder, path = self._place(uri)
+        return folder.is_special(path)
 
     def leads_out(self, uri: str) -> bool:
         """Return whether a URI leads out of the table's directory, directly or through links."""
@@ -60,6 +62,14 @@ class TablePaths:
             self._folders[folder] = self._is_elsewhere(folder)
         full = f"{self._folder.location}/{path}"
         return self._folders[folder] or (os.path.islink(full) and self._is_elsewhere(path))
+
+    def _place(self, uri: str) -> tuple[TableFolder, str]:
+        """Return a folder, and a URI's path relative to it."""
+        path = self.relative(uri)
+        if path is not None:
+            return self._folder, path
+        folder, _, name = uri.rpartition("/")
+        return TableFolder.of(folder), unquote(name)
 
     def _is_elsewhere(self, path: str) -> bool:
         real = os.path.realpath(f"{self._folder.location}/{path}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 from random import Random
@@ -118,6 +119,16 @@ def _pipe(lake: Lake) -> None:
     os.mkfifo(log_of(lake) / f"{1:020d}.json")
 
 
+def _data_is_pipe(lake: Lake) -> None:
+    os.mkfifo(Path(lake.location) / _ADD["path"])
+    append(lake, _COMMIT)
+
+
+def _data_leads_to_device(lake: Lake) -> None:
+    (Path(lake.location) / "part-8.parquet").symlink_to("/dev/zero")
+    append(lake, commit_of({"remove": {"path": "part-8.parquet", "dataChange": True}}))
+
+
 def _folder(lake: Lake) -> None:
     (log_of(lake) / f"{1:020d}.json").mkdir()
 
@@ -137,7 +148,8 @@ def _far(lake: Lake) -> None:
 
 
 _DAMAGES: list[Callable[[Lake], None]] = [
-    _remove_log, _hole, _pipe, _folder, _loop, _log_is_file, _far
+    _remove_log, _hole, _pipe, _data_is_pipe, _data_leads_to_device, _folder, _loop, _log_is_file,
+    _far,
 ]  # fmt: skip
 
 
@@ -195,6 +207,21 @@ def test_a_broken_commit_is_told(lake: Lake) -> None:
             raise AssertionError(name) from error
     append(lake, _BROKEN["torn"])
     check_broken(lake)
+
+
+def test_a_table_with_a_pipe_is_not_adopted(lake: Lake, tmp_path: Path) -> None:
+    place = tmp_path / "adopted"
+    shutil.copytree(lake.location, place)
+    create = f"create table adopted using delta location '{place}'"
+    (answer, *_rest) = answer_of(lake.session, create)
+    assert not answer.startswith("ERROR"), answer
+    lake.run("drop table adopted")
+    (file,) = place.glob("*.parquet")
+    file.unlink()
+    os.mkfifo(file)
+    (answer, *_rest) = answer_of(lake.session, create)
+    assert answer.startswith("ERROR 58030"), answer
+    assert answer.endswith("not a regular file"), answer
 
 
 def test_a_column_of_another_kind_of_type_stops_nothing(lake: Lake) -> None:
