@@ -42,6 +42,8 @@ from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.type_names import type_of
 from replctl.expr.user_type import without_user_types
+from replctl.functions.function_context import function_context
+from replctl.functions.session_value import with_session_values
 from replctl.lake.column_fault import has_type
 from replctl.lake.metadata_change import can_be_widened, widen_columns
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
@@ -319,7 +321,11 @@ def rewrite_columns(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -
         ddl.retyped.add(before.oid)
         if _are_widened(ddl, before, moved):
             return True
-        changes = [replace(c, value=in_form(ddl.session, c.value)) for c in moved]
+        context = function_context(ddl.session, ddl.catalog)
+        changes = [
+            replace(c, value=with_session_values(context, in_form(ddl.session, c.value)))
+            for c in moved
+        ]
         made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, changes))))
         if made is not None:
             names, version = made.names, made.version

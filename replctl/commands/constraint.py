@@ -25,6 +25,8 @@ from replctl.errors import (
     UndefinedColumn,
 )
 from replctl.expr import nodes
+from replctl.functions.function_context import function_context
+from replctl.functions.session_value import with_session_values
 from replctl.parser import ast
 from replctl.query.settings_rewrite import computable
 from replctl.record import dataclass
@@ -275,10 +277,14 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
     """Require that all rows of a table satisfy a CHECK."""
     assert constraint.check is not None
     check = computable(ddl.session, ddl.environment, constraint.check)
+    violated = ""
+    if ddl.has_rows(relation):
+        check = with_session_values(function_context(ddl.session, ddl.catalog), check)
+        violated = f"NOT {to_sql(check, lambda v: f'c{v.attnum}').text}"
     require_rows(
         ddl,
         relation,
-        f"NOT {to_sql(check, lambda v: f'c{v.attnum}').text}" if ddl.has_rows(relation) else "",
+        violated,
         lambda: CheckViolation(
             f'check constraint "{constraint.name}" of relation "{relation.name}" is violated by'
             " some"

@@ -18,7 +18,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.expr.nextval_call import NumberedCalls
 from replctl.functions.function_context import function_context
-from replctl.functions.session_value import session_value
+from replctl.functions.session_value import with_session_values
 from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
 from replctl.lake.table_read import table_source
 from replctl.query.sequence_values import check_defaults, check_unconditional
@@ -81,9 +81,7 @@ class FilledColumns:
                 "a generated column that uses a column added by the same statement is not supported"
             )
         context = function_context(ddl.session, ddl.catalog)
-        expr = nodes.transform(
-            table.calls.with_columns(expr), lambda node: session_value(context, node)
-        )
+        expr = with_session_values(context, table.calls.with_columns(expr))
         source = table_source(relation)
 
         def name(var: nodes.Var) -> str:

@@ -5,6 +5,7 @@ start times of the transaction and the statement.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from replctl.expr import nodes
@@ -86,14 +87,30 @@ def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
     Raises:
         UndefinedObject: there is no such setting.
     """
-    from replctl.functions.sql_functions import FUNCTIONS  # import it only when needed
-
     value = time_value(context.session, expr)
-    if value is not None:
-        return value
+    return fact_value(context, expr) if value is None else value
+
+
+def with_session_values(context: FunctionContext, expr: nodes.Expr) -> nodes.Expr:
+    """Return an expression in which constants replace such expressions.
+
+    Raises:
+        UndefinedObject: there is no such setting.
+    """
+    result: nodes.Expr = nodes.transform(expr, partial(session_value, context))
+    return result
+
+
+def fact_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
+    """Return the value of `current_user`, `current_setting('search_path')` or a similar expression
+    that does not depend on the time; None for other expressions.
+
+    Raises:
+        UndefinedObject: there is no such setting.
+    """
     match expr:
         case nodes.SqlValueFunction(name=name) if name in VALUES:
-            found = FUNCTIONS[VALUES[name]](context)
+            source, values = VALUES[name], []
         case nodes.FuncExpr(function_oid=oid, args=args):
             source = context.environment.function(oid).source
             if source not in _SOURCES or not all(isinstance(arg, nodes.Const) for arg in args):
@@ -103,7 +120,9 @@ def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
                 for arg in args
                 if isinstance(arg, nodes.Const)
             ]
-            found = None if None in values else FUNCTIONS[source](context, *values)
         case _:
             return None
+    from replctl.functions.sql_functions import FUNCTIONS  # import it only when needed
+
+    found = None if None in values else FUNCTIONS[source](context, *values)
     return nodes.Const(expr.type, found, collation=nodes.collation(expr))

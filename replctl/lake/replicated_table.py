@@ -39,6 +39,7 @@ from replctl.lake.target import (
     replication_target,
     without_user_types_in,
 )
+from replctl.lake.writer_values import with_writer_values
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
@@ -77,6 +78,7 @@ class ReplicatedTable:
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a sent column (55000).
+        UndefinedObject: a default or constraint uses a missing setting (42704).
     """
 
     session: Session
@@ -102,7 +104,8 @@ class ReplicatedTable:
             target = replication_target(self.relation, self.remote, self.tree, read, user_types)
             check_native(catalog, self.relation, self.remote)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
-            self.target = without_user_types_in(environment, target)
+            target = without_user_types_in(environment, target)
+            self.target = with_writer_values(self.session, catalog, target, self.role)
         self.sent = sent_columns(self.remote)
 
     @property

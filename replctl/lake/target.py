@@ -214,23 +214,30 @@ def without_user_types_in(environment: Environment, target: Target) -> Target:
     """Return a target whose CHECK constraints, defaults and generated columns use only built-in
     types.
     """
-    plain = partial(without_user_types, environment)
+    return with_expressions(target, partial(without_user_types, environment))
+
+
+def with_expressions(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:
+    """Return a target with changed CHECK constraints, defaults, generated columns and predicates,
+    in the form that `changed` returns.  Expressions of Delta stay.
+    """
     columns = tuple(
         replace(
             column,
-            default=None if column.default is None else plain(column.default),
-            generated=plain(column.generated)
+            default=None if column.default is None else changed(column.default),
+            generated=changed(column.generated)
             if isinstance(column.generated, nodes.Node)
             else column.generated,
         )
         for column in target.columns
     )
-    tests = tuple(replace(t, condition=plain(t.condition)) for t in target.domain_tests)
+    tests = tuple(replace(t, condition=changed(t.condition)) for t in target.domain_tests)
     leaves = tuple(
-        replace(leaf, generated=tuple((attnum, plain(expr)) for attnum, expr in leaf.generated))
+        replace(leaf, generated=tuple((attnum, changed(expr)) for attnum, expr in leaf.generated))
         for leaf in target.leaves
     )
-    return with_checks(replace(target, columns=columns, domain_tests=tests, leaves=leaves), plain)
+    parts = replace(target, columns=columns, domain_tests=tests, leaves=leaves)
+    return with_checks(parts, changed)
 
 
 def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> Target:

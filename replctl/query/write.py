@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from replctl import spark
@@ -14,7 +13,8 @@ from replctl.catalog.relation_kind import ForeignKeyAction, RelKind
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.expr import nodes
-from replctl.functions.session_value import time_value
+from replctl.functions.function_context import function_context
+from replctl.functions.session_value import with_session_values
 from replctl.injection_point import injection_point
 from replctl.lake.conflict_message import not_carried_out, orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
@@ -334,8 +334,8 @@ def _changed(relation: Relation) -> SerializationFailure:
 
 
 def _known_target(session: Session, target: Target) -> Target:
-    """Return a table whose CHECK constraints the engine can compute: now() and similar functions,
-    the session's settings and user-defined types are replaced.
+    """Return a table whose CHECK constraints the engine can compute: now(), current_user and
+    similar functions, the session's settings and user-defined types are replaced.
 
     Raises:
         FeatureNotSupported: a CHECK or a generated column depends on a setting in an unsupported
@@ -343,9 +343,10 @@ def _known_target(session: Session, target: Target) -> Target:
     """
     with session.read() as catalog:
         target = without_user_types_in(session.environment(catalog), target)
-    for column in target.columns:
-        if isinstance(column.generated, nodes.Node):
-            in_form(session, column.generated)  # immutable, except for casts to text
-    return with_checks(
-        target, lambda check: nodes.transform(in_form(session, check), partial(time_value, session))
-    )
+        context = function_context(session, catalog)
+        for column in target.columns:
+            if isinstance(column.generated, nodes.Node):
+                in_form(session, column.generated)  # immutable, except for casts to text
+        return with_checks(
+            target, lambda check: with_session_values(context, in_form(session, check))
+        )
