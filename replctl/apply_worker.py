@@ -506,8 +506,9 @@ class ApplyWorker:
             self._session.cluster.log.report_error(notice, backend_type=APPLY_WORKER)
             self._session.on_notice(notice)
         if error is not None or known is not None:
+            stops_apply = self.is_stopped and error is self.error and not self.is_waiting
             with self._session.cluster.begin(write=True) as connection:
-                put_subscription_error(connection, oid, error)
+                put_subscription_error(connection, oid, error, stops_apply=stops_apply)
 
 
 def _in_live_session(

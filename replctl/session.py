@@ -235,8 +235,12 @@ class Session:
     @property
     def current_user(self) -> tuple[int, str]:
         """Return OID and name of the role that runs statements, which SET ROLE changes."""
-        role = self.acting_role or _role_setting(self.settings.get("role"))
-        return role or self.session_user
+        return self.acting_role or self.chosen_role
+
+    @property
+    def chosen_role(self) -> tuple[int, str]:
+        """Return OID and name of the role of SET ROLE, even if the session acts as another role."""
+        return _role_setting(self.settings.get("role")) or self.session_user
 
     @property
     def role_oid(self) -> int:

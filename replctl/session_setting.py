@@ -98,12 +98,13 @@ def shown_setting(session: Session, name: str) -> str:
     """
     match name.lower():
         case "role":
-            return session.role_name if "role" in session.settings else "none"
+            return session.chosen_role[1] if "role" in session.settings else "none"
         case "session_authorization":
             return session.session_user[1]
         case "is_superuser":
             with session.read() as catalog:
-                return "on" if session.privileges(catalog).is_superuser else "off"
+                chosen = privileges_of(catalog, session.chosen_role[0])
+                return "on" if chosen.is_superuser else "off"
         case "seed":
             return "unavailable"
     value = setting_value(session, name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import AclKind
+from replctl.catalog.aclchk import put_column_acl
 from replctl.catalog.int2vector import encode_attnums
 from replctl.catalog.native_column import stored_options
 from replctl.catalog.pg_class import (
@@ -114,8 +115,8 @@ def default_oid(catalog: Catalog, relid: int, attnum: int) -> int:
 
 
 def remove_column(catalog: Catalog, relid: int, column: Column) -> None:
-    """Mark a column as dropped, and remove its default and its comment. The column keeps its number
-    and its column in storage (RemoveAttributeById).
+    """Mark a column as dropped, and remove its default, privileges and comment.  The column keeps
+    its number and its column in storage (RemoveAttributeById).
     """
     dropped = Column(
         column.attnum,
@@ -127,6 +128,7 @@ def remove_column(catalog: Catalog, relid: int, column: Column) -> None:
         storage=column.storage or get_type(catalog, column.declared_type).storage,
     )
     update_column(catalog, relid, dropped)
+    put_column_acl(catalog, relid, column.attnum, ())
     set_comment(catalog, "pg_class", relid, None, number=column.attnum)
 
 

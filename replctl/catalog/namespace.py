@@ -87,12 +87,11 @@ class SearchPath:
         relations and pg_catalog come first unless the path names them (finalNamespacePath).
         """
         named = self._named
-        implicit = (
-            (name, self.schema_oid(name))
-            for name in (self.temporary_schema, SYSTEM_SCHEMA)
-            if name is not None and name not in dict(named)
-        )
-        return (*((name, oid) for name, oid in implicit if oid is not None), *named)
+        implicit = [(SYSTEM_SCHEMA, PG_CATALOG_NAMESPACE)]  # even if the schema has a new name
+        if self.temporary_schema is not None:
+            implicit.insert(0, (self.temporary_schema, self.schema_oid(self.temporary_schema) or 0))
+        known = {0, *dict(named).values()}
+        return (*((name, oid) for name, oid in implicit if oid not in known), *named)
 
     @cached_property
     def _named(self) -> tuple[tuple[str, int], ...]:

@@ -148,7 +148,9 @@ def names_begun_after(catalog: Catalog, names: Collection[str], lsn: int) -> fro
     """
     table = schema.pg_publication
     query = select(table.c.pubname, made_by(table, lsn)).where(
-        of_database(table, catalog.database_oid), table.c.pubname.in_(list(names))
+        of_database(table, catalog.database_oid),
+        table.c.pubname.in_(list(names)),
+        table.c.xmin.not_in(catalog.snapshot.in_progress),
     )
     rows = [(str(name), bool(is_old)) for name, is_old in catalog.connection.execute(query)]
     return frozenset(name for name, _ in rows) - {name for name, is_old in rows if is_old}

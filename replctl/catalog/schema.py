@@ -18,7 +18,7 @@ from replctl.catalog.schema_table import boolean, integer, oid, real, text, vers
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file or state_schema.py (date, then a letter): programs of another revision then refuse the
 #: catalog.
-REVISION = "20261130b"
+REVISION = "20261130c"
 
 pg_authid = versioned(
     "pg_authid",

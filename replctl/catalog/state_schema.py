@@ -410,4 +410,5 @@ subscription_error = Table(
     integer("time"),
     text("sqlstate"),
     text("message"),  # with DETAIL and CONTEXT, as reported
+    boolean("stops_apply"),  # not only the copy of a table
 )

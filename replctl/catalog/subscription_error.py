@@ -21,19 +21,23 @@ class SubscriptionError:
     Attributes:
         time: microseconds since 1970.
         message: the message with its DETAIL and CONTEXT.
+        stops_apply: the error stopped the apply of changes, not only the copy of a table.
     """
 
     time: int
     sqlstate: str
     message: str
+    stops_apply: bool = False
 
     @staticmethod
-    def of(error: PostgresError) -> SubscriptionError:
+    def of(error: PostgresError, *, stops_apply: bool = False) -> SubscriptionError:
         """Return the record of an error that occurred now."""
         lines = [error.message]
         lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
         lines += [f"CONTEXT:  {error.context}"] if error.context else []
-        return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
+        return SubscriptionError(
+            time.time_ns() // 1000, error.sqlstate, "\n".join(lines), stops_apply
+        )
 
     @property
     def is_wait(self) -> bool:
@@ -49,15 +53,21 @@ def subscription_error(connection: Connection, subscription_oid: int) -> Subscri
     """Return the error of a subscription's last attempt; None if the attempt succeeded."""
     table = state_schema.subscription_error
     row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
-    return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
+    if row is None:
+        return None
+    return SubscriptionError(int(row.time), row.sqlstate, row.message, bool(row.stops_apply))
 
 
 def put_subscription_error(
-    connection: Connection, subscription_oid: int, error: PostgresError | None
+    connection: Connection,
+    subscription_oid: int,
+    error: PostgresError | None,
+    *,
+    stops_apply: bool = False,
 ) -> None:
     """Record the error of a subscription's last attempt; None if the attempt succeeded."""
     table = state_schema.subscription_error
     connection.execute(delete(table).where(table.c.subid == subscription_oid))
     if error is not None:
-        noted = SubscriptionError.of(error)
+        noted = SubscriptionError.of(error, stops_apply=stops_apply)
         connection.execute(insert(table).values(subid=subscription_oid, **asdict(noted)))

@@ -276,9 +276,9 @@ def _column_name(relation: Relation, attnum: int) -> str:
 def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
     """Require that all rows of a table satisfy a CHECK."""
     assert constraint.check is not None
-    check = computable(ddl.session, ddl.environment, constraint.check)
     violated = ""
     if ddl.has_rows(relation):
+        check = computable(ddl.session, ddl.environment, constraint.check)
         check = with_session_values(function_context(ddl.session, ddl.catalog), check)
         violated = f"NOT {to_sql(check, lambda v: f'c{v.attnum}').text}"
     require_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from replctl.catalog import schema
 from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, without_role
@@ -54,18 +55,19 @@ def _drop_owned(ddl: Ddl, statement: ast.DropOwned) -> str:
     objects: list[Object] = []
     publications: list[int] = []
     for role in roles:
+        revoked: set[tuple[str, int]] = set()
         for item in role_dependencies(ddl, role.oid):
             if item.database_oid not in (0, ddl.catalog.database_oid):
                 continue
             if item.kind == "policy":
                 _leave_policy(ddl, item.oid, role.oid)
             elif item.kind == "acl" or item.class_name == "pg_default_acl":
-                _revoke_all(ddl, item, role.oid)
+                _revoke_all(ddl, item, role.oid, revoked)
             elif item.class_name == "pg_publication":
                 publications.append(item.oid)
             elif item.database_oid:
                 objects.append(_object(ddl, item))
-    objects.reverse()  # as sort_object_addresses()
+    objects.sort(key=attrgetter("oid"), reverse=True)  # as sort_object_addresses()
     drop_objects(ddl, objects, statement.behavior)
     for oid in publications:
         delete_publication(ddl.catalog, oid)
@@ -99,9 +101,14 @@ def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
         delete_policies(ddl.catalog, [oid])
 
 
-def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
+def _revoke_all(
+    ddl: Ddl, item: RoleDependency, role_oid: int, revoked: set[tuple[str, int]]
+) -> None:
     """Revoke a role's privileges on an object, as far as the current role may do this.  Drop a
     membership that the role has granted.
+
+    Args:
+        revoked: catalogs and OIDs of the objects for which this was done.
     """
     catalog = ddl.catalog
     if item.class_name == "pg_auth_members":
@@ -110,7 +117,9 @@ def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
     if item.class_name != "pg_default_acl":
         # The privileges on a column are revoked together with those on its relation
         class_name = "pg_class" if item.class_name == "pg_attribute" else item.class_name
-        revoke_all(ddl, class_name, item.oid, role_oid)
+        if (class_name, item.oid) not in revoked:
+            revoked.add((class_name, item.oid))
+            revoke_all(ddl, class_name, item.oid, role_oid)
         return
     table = schema.pg_default_acl
     row = catalog.first(table, table.c.oid == item.oid)

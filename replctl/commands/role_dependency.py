@@ -100,7 +100,7 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
         table = schema_table.metadata.tables[class_name]
         for row in ddl.catalog.select_everywhere(table):
             values = row._mapping
-            if _goes_with_another(class_name, values):
+            if _goes_with_another(class_name, values) or values.get("attisdropped"):
                 continue
             place = int(values.get("dbid", 0))
             oid, number = int(values.get("oid") or values["attrelid"]), 0

@@ -460,13 +460,13 @@ def _first_position(
     """Return the position after which changes of an added table apply if the table is not copied.
 
     A worker of PostgreSQL has already passed over the changes before the statement, because it runs
-    all the time.  The result is the publisher's current position.  If the subscription has stopped
-    with an error, the worker has not reached the waiting changes: PostgreSQL applies all of them
-    later, and the result is None.
+    all the time.  The result is the publisher's current position.  If an error has stopped the
+    apply, the worker has not reached the waiting changes: PostgreSQL applies all of them later, and
+    the result is None.
     """
     with session.read() as catalog:
-        has_stopped = subscription_error(catalog.connection, subscription.oid) is not None
-    if has_stopped:
+        error = subscription_error(catalog.connection, subscription.oid)
+    if error is not None and error.stops_apply:
         return None
     lsn = publisher.slots.current_lsn()
     return LogPosition(lsn, publisher.slots.digest_at(lsn))

@@ -23,6 +23,7 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
+from replctl.expr.environment import Environment
 from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.nextval_call import NumberedCalls
 from replctl.expr.user_type import without_user_types
@@ -48,7 +49,7 @@ from replctl.query.sequence_values import (
     with_sequence_values,
 )
 from replctl.query.session_calls import divided
-from replctl.query.settings_rewrite import computable, in_form
+from replctl.query.settings_rewrite import computable
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
 from replctl.query.with_check import check_new_rows
@@ -367,7 +368,7 @@ def _listed_rows(
     """
     raw_rows = ((),) if statement.query is None else statement.query.values
     context = ExprContext.VALUES if len(raw_rows) > 1 else ExprContext.VALUES_SINGLE
-    rows = []
+    rows, environment = [], analyzer.environment
     with inner.in_context(context):
         for raw_row in raw_rows:  # an earlier row fails first
             if len(raw_row) != len(raw_rows[0]):
@@ -375,7 +376,9 @@ def _listed_rows(
                     "VALUES lists must all be the same length", position=raw_location(raw_row[0])
                 )
             row = _values_row(analyzer, inner, targets, raw_row, statement)
-            rows.append({attnum: _folded(session, value) for attnum, value in row.items()})
+            rows.append(
+                {attnum: _folded(session, environment, value) for attnum, value in row.items()}
+            )
     return None if inner.last_set is not None else rows
 
 
@@ -405,7 +408,7 @@ def _filled_rows(
 ) -> _NewRows:
     """Return the rows of VALUES with defaults for the columns that have no value."""
     fillings = {
-        c.attnum: _folded(session, c.filling)
+        c.attnum: _folded(session, dialect.context.environment, c.filling)
         for c in stored
         if any(c.attnum not in values for values in rows)
     }
@@ -478,14 +481,14 @@ def _values_row(
     return {a: v for a, v in values.finished().items() if a not in overridden}
 
 
-def _folded(session: Session, value: nodes.Expr) -> nodes.Expr:
+def _folded(session: Session, environment: Environment, value: nodes.Expr) -> nodes.Expr:
     """Fold constants of a value.
 
     Raises:
         FeatureNotSupported: the value depends on a setting in an unsupported way (0A000).
     """
     if not isinstance(value, nodes.Const):
-        in_form(session, value)  # folding would hide casts to text
+        computable(session, environment, value)  # folding would hide casts to text
     return simplified(value)
 
 

@@ -98,6 +98,8 @@ class WrittenTable:
         self.tree = {**plan.tree, **writer.relations}
         self.relation = self.tree[plan.relation.oid]
         known = _known_target(session, local_target(self.relation, self.tree))
+        if plan.only_adds:  # and so computes all generated columns: refuse it before Spark starts
+            _check_settings(session, known)
         self.target = stack.enter_context(with_small_leaves(session, known))
 
     def check(
@@ -118,7 +120,10 @@ class WrittenTable:
 
         Raises:
             IntegrityError: a check fails.
+            FeatureNotSupported: a computed column depends on a setting in an unsupported way
+                (0A000).
         """
+        _check_settings(self._session, self.target, assigned)
         engine, plan = self._session.engine(), self._plan
         self.check_rows(outcome, self._keys(assigned), context)
         self.check_references(outcome, updated)
@@ -338,15 +343,30 @@ def _known_target(session: Session, target: Target) -> Target:
     similar functions, the session's settings and user-defined types are replaced.
 
     Raises:
-        FeatureNotSupported: a CHECK or a generated column depends on a setting in an unsupported
-            way (0A000).
+        FeatureNotSupported: a CHECK depends on a setting in an unsupported way (0A000).
     """
     with session.read() as catalog:
         target = without_user_types_in(session.environment(catalog), target)
         context = function_context(session, catalog)
-        for column in target.columns:
-            if isinstance(column.generated, nodes.Node):
-                in_form(session, column.generated)  # immutable, except for casts to text
         return with_checks(
             target, lambda check: with_session_values(context, in_form(session, check))
         )
+
+
+def _check_settings(
+    session: Session, target: Target, assigned: Collection[int] | None = None
+) -> None:
+    """Check that generated columns do not depend on the session's settings.  Their expressions are
+    immutable, except for casts to text.
+
+    Args:
+        assigned: the columns that get new values; None for all.
+
+    Raises:
+        FeatureNotSupported: a column depends on a setting in an unsupported way (0A000).
+    """
+    of_leaves = (item for leaf in target.leaves for item in leaf.generated)
+    of_root = ((column.attnum, column.generated) for column in target.columns)
+    for attnum, expr in (*of_root, *of_leaves):
+        if isinstance(expr, nodes.Node) and (assigned is None or attnum in assigned):
+            in_form(session, expr)

@@ -9,6 +9,7 @@ from replctl.execute import execute
 from replctl.session import Session
 
 TABLE = """
+CREATE DOMAIN bytes AS bytea;
 CREATE TABLE t (
     id int, b bytea, f float8, text text,
     byte text DEFAULT bytea '\\x01'::text, span text DEFAULT interval '1 day'::text
@@ -25,6 +26,7 @@ SET extra_float_digits = 0;
     [
         ("INSERT INTO t (text, byte, span) VALUES (bytea '\\x01'::text, '', '')", "bytea"),
         ("INSERT INTO t (text, byte, span) VALUES (0.3::float8::text, '', '')", "float8"),
+        ("INSERT INTO t (text, byte, span) VALUES (('\\x00'::bytes)::text, '', '')", "bytea"),
         ("INSERT INTO t (text, span) VALUES ('', '')", "bytea"),
         ("INSERT INTO t (text, span) VALUES ('', ''), ('', '')", "bytea"),
         ("INSERT INTO t (text, span) SELECT '', ''", "bytea"),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from fix_replication import Database
 
+from replctl.catalog.subscription_error import put_subscription_error
+from replctl.errors import DiskFull
+
 pytestmark = pytest.mark.spark
 
 CONNECTION = "CONNECTION 'host=localhost dbname=test_pub'"
@@ -241,6 +244,23 @@ def test_a_table_that_is_added_without_a_copy_after_an_error(
     publisher.run("INSERT INTO n VALUES (2)")
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT a FROM n ORDER BY a") == [("1",), ("2",)]
+
+
+def test_a_table_that_is_added_without_a_copy_while_a_copy_fails(
+    publisher: Database, subscriber: Database
+) -> None:
+    """Only the copy has stopped: the worker has passed over the changes before the statement."""
+    subscribe(publisher, subscriber, "CREATE TABLE t (a int PRIMARY KEY)", "t")
+    for end in (publisher, subscriber):
+        end.run("CREATE TABLE n (a int)")
+    (oid,) = subscriber.rows("SELECT oid FROM pg_subscription")[0]
+    with subscriber.session.cluster.begin(write=True) as connection:
+        put_subscription_error(connection, int(str(oid)), DiskFull("no space left"))
+    publisher.run("ALTER PUBLICATION p ADD TABLE n; INSERT INTO n VALUES (1)")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = false)")
+    publisher.run("INSERT INTO n VALUES (2)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT a FROM n") == [("2",)]
 
 
 def test_column_lists_that_differ_concern_changes_of_their_table(

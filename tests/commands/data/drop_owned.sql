@@ -46,3 +46,27 @@ select typacl from pg_type where typname = 'd';
 select proacl from pg_proc where proname = 'f';
 drop role h1;
 select count(*) from pg_auth_members a join pg_roles r on r.oid = a.roleid where r.rolname ~ '^h';
+-- A privilege on a column that was dropped
+create role v;
+create table dc (a int, b int);
+grant select (a), update (b) on dc to v;
+alter table dc drop column a;
+drop owned by v;
+drop role v;
+-- The objects of several roles
+create role k1;
+create role k2;
+create table ta ();
+create table tb ();
+create table tc ();
+create table td ();
+alter table ta owner to k2;
+alter table tb owner to k1;
+alter table tc owner to k2;
+alter table td owner to k1;
+create view va as select 1 from ta;
+create view vb as select 1 from tb;
+create view vc as select 1 from tc;
+create view vd as select 1 from td;
+drop owned by k1, k2;
+drop owned by k1, k2 cascade;
