@@ -14,8 +14,8 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.lake.delta_files import whole_files_at
 from replctl.lake.delta_log import read_actions
+from replctl.lake.partition_zone import partitioned_metadata
 from replctl.lake.table_metadata import TableMetadata
-from replctl.lake.table_state import table_state
 from replctl.record import dataclass
 
 #: The types whose values Delta does not cast, as in TableMetadata.columns.
@@ -47,24 +47,18 @@ def check_empty_values(relation: Relation, versions: Iterable[int] | None = None
             (0A000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
-    storage = relation.storage
-    if storage is None or not (storage.is_made and storage.is_adopted):
+    metadata = partitioned_metadata(relation)
+    if metadata is None or not (columns := _cast_partitions(metadata)):
         return
-    state = table_state(storage.location)
-    if not state.metadata.get("partitionColumns"):
-        return
-    columns = _cast_partitions(TableMetadata.of(state.version, state.metadata, storage.location))
-    if not columns:
-        return
+    assert relation.storage is not None
+    location = relation.storage.location
     try:
         if versions is not None and not any(
-            _first_empty(
-                (a["add"] for a in read_actions(storage.location, v) if "add" in a), columns
-            )
+            _first_empty((a["add"] for a in read_actions(location, v) if "add" in a), columns)
             for v in versions
         ):
             return
-        found = _first_empty(whole_files_at(storage.location, state.version), columns)
+        found = _first_empty(whole_files_at(location, metadata.version), columns)
     except ObjectNotInPrerequisiteState:  # the log no longer names all files
         return
     if found is not None:

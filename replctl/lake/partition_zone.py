@@ -117,15 +117,26 @@ def check_partition_zones(relation: Relation) -> None:
         FeatureNotSupported: a time zone is unknown, or `_check_distinct` fails (0A000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
+    metadata = partitioned_metadata(relation)
+    if metadata is not None and (columns := _timestamp_partitions(metadata)):
+        assert relation.storage is not None
+        _check(relation, columns, _texts_of(relation.storage.location, ()))
+
+
+def partitioned_metadata(relation: Relation) -> TableMetadata | None:
+    """Return the newest metadata of a relation's table; None if the table is not adopted or not
+    partitioned.
+
+    Raises:
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
     storage = relation.storage
     if storage is None or not (storage.is_made and storage.is_adopted):
-        return
+        return None
     state = table_state(storage.location)
     if not state.metadata.get("partitionColumns"):
-        return
-    metadata = TableMetadata.of(state.version, state.metadata, storage.location)
-    if columns := _timestamp_partitions(metadata):
-        _check(relation, columns, _texts_of(storage.location, ()))
+        return None
+    return TableMetadata.of(state.version, state.metadata, storage.location)
 
 
 def _check(relation: Relation, columns: Mapping[str, str], texts: _Texts) -> None:
