@@ -75,9 +75,6 @@ from replctl.session import Session
 from replctl.session_thread import SessionThread, in_parallel, session_threads
 from replctl.spark import ChangeSource, FeedVersion, SharedFeeds, cancel_jobs
 
-#: Assumed number of changes of a commit whose writer recorded no row count.
-_MANY = 1_000_000
-
 
 class BatchDecoding:
     """Decodes the changes that a session's database publishes (replication.node.Decoding).
@@ -235,7 +232,7 @@ class BatchDecoding:
         with self._session.read() as current:
             check_readable(current, load_relations(current, by_leaf).values())
         check_names(self._session, by_leaf)
-        count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
+        count = sum(decoded_rows(placed.entry, relations) for placed in entries)
         with ExitStack() as stack:
             sources = [
                 with_small_feeds(self._session, relation, source, stack)

@@ -36,6 +36,7 @@ from replctl.lake.column_fault import check_listable
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
 from replctl.lake.formerly_published import formerly_published
+from replctl.lake.pending import decoded_rows
 from replctl.lake.recovery import recover
 from replctl.lake.small_feed import with_small_feeds
 from replctl.lake.table_read import relation_at
@@ -287,13 +288,14 @@ class _Batch:
         versions = [feed_version(entry, entry.lsn) for entry in entries]
         relation = table.published.relation
         numbers = [version.version for version in versions]
+        count = sum(decoded_rows(entry, {relation.oid: relation}) for entry in entries)
         check_listable(self._session, table.published, numbers, self._slot_name)
         place = self._session.engine().place_log
         source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
         with ExitStack() as stack:
             source = with_small_feeds(self._session, relation, source, stack)
-            rows = spark.jobs.listed_changes(self._session.engine(), source, sent)
+            rows = spark.jobs.listed_changes(self._session.engine(), source, sent, count)
         for lsn, letter, *values in rows:
             assert letter is not None
             action = Action(letter)

@@ -18,6 +18,9 @@ from replctl.replication.node import PendingChanges
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
 
+#: Assumed number of changes of a commit whose writer recorded no row count.
+_MANY = 1_000_000
+
 
 def pending_changes(session: Session, log: LogRange) -> dict[RelationName, PendingChanges]:
     """Return the pending changes of published relations (Decoding.pending).  Changes of a leaf
@@ -60,7 +63,7 @@ def batch_ends(session: Session, log: LogRange, max_changes: int) -> list[int]:
     return [*ends, log.to_lsn]
 
 
-def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
+def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int = _MANY) -> int:
     """Estimate the number of changes that decoding of an entry yields.
 
     Args:

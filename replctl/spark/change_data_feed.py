@@ -131,41 +131,45 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
     by_row_id = tuple(
         v for v in change_source.versions if v.changes_keys and has_row_ids and not v.is_compared
     )
-    by_both = [v for v in change_source.versions if v.is_compared and v.has_row_ids]
+    by_both = [v for v in change_source.versions if v.has_row_ids and v.images is not None]
     by_key = [v for v in change_source.versions if v not in by_row_id and v not in by_both]
     parts = []
     if by_key:
         feed = _feed(change_source.source, by_key, place, among=change_source.versions)
         parts.append(_pairs_by_key(change_source, feed))
-    for version in by_both:
-        parts += _compared_pairs(change_source, version)
+    for images, versions in groupby(by_both, key=lambda version: version.images):
+        assert images is not None
+        parts += _compared_pairs(change_source, list(versions), images)
     if by_row_id:
         parts.append(_pairs_by_row_id(change_source, by_row_id, place))
     return " UNION ALL ".join(parts)
 
 
-def _compared_pairs(change_source: ChangeSource, version: FeedVersion) -> list[str]:
-    """Return SQL of the pairs of a compared version, as parts of a UNION ALL: by row id, then the
+def _compared_pairs(
+    change_source: ChangeSource, versions: Sequence[FeedVersion], images: str
+) -> list[str]:
+    """Return SQL of the pairs of compared versions, as parts of a UNION ALL: by row id, then the
     others by key.  The last part has no rows.  It fails if changed rows have no key or one key.
+
+    Args:
+        images: the view with the rows of both sides of these versions.
     """
     source, key = change_source.source, change_source.key
-    found = pairs_by_row_id(source, version, key)
-    if found is None:
-        return [_pairs_by_key(change_source, compared_sql(source, version, _NOWHERE))]
+    found = pairs_by_row_id(source, versions, images, key)
     parts = [found.updated, _pairs_by_key(change_source, found.others)]
     if key:
         is_null = " OR ".join(f"c{attnum} IS NULL" for attnum in key)
         grouped = (
-            f"SELECT bool_or({is_null}) AS has_null, count_if(is_old) AS old_count,"
-            f" count_if(is_new) AS new_count FROM ({found.keys}) GROUP BY {_key_forms(source, key)}"
+            f"SELECT version, bool_or({is_null}) AS has_null, count_if(is_old) AS old_count,"
+            f" count_if(is_new) AS new_count FROM ({found.keys})"
+            f" GROUP BY version, {_key_forms(source, key)}"
         )
         missing, duplicate = _key_errors(change_source)
         # Each column fails: Spark would drop the part if the filters refused constant images
         error = f"if(has_null, {missing}, {duplicate})"
         parts.append(
-            f"SELECT {version.version}L AS version, {_NOWHERE} AS place, {error} AS kind,"
-            f" {error} AS o, {error} AS n FROM ({grouped})"
-            " WHERE has_null OR old_count > 1 OR new_count > 1"
+            f"SELECT version, {_NOWHERE} AS place, {error} AS kind, {error} AS o, {error} AS n"
+            f" FROM ({grouped}) WHERE has_null OR old_count > 1 OR new_count > 1"
         )
     return parts
 

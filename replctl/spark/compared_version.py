@@ -11,7 +11,7 @@ subscribers still have them.  So no rows cancel out: the version sends all rows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from replctl.record import dataclass
@@ -19,12 +19,14 @@ from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import grouped_value, is_stored_alike, matches, stored_form
 from replctl.spark.spark_query import Query, query, selected, table_rows
-from replctl.spark.sql_value import raise_error_sql
+from replctl.spark.sql_value import raise_value_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 from replctl.types.delta_type import is_native
 
 #: Stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
+#: The SQL condition that holds for no version.
+_NONE = "FALSE"
 #: The values of the column `side` in `FeedVersion.images`.
 BEFORE, AFTER = -1, 1
 
@@ -56,8 +58,13 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
         kind = quote("insert" if before is None else "delete")
         rows = after or before or Query(scan(replace(source, location=None)))
         return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
-    by_side = restores_columns(source, version)
-    return f"{head} FROM ({_differences(source, before, after, by_side=by_side)})"
+    found = _differences(
+        source,
+        query(f"SELECT {version.version}L AS version, * FROM side_rows", side_rows=before),
+        query(f"SELECT {version.version}L AS version, * FROM side_rows", side_rows=after),
+        _restoring(source, [version]),
+    )
+    return f"{head} FROM ({found})"
 
 
 def restores_columns(source: TableSource, version: FeedVersion) -> bool:
@@ -65,15 +72,21 @@ def restores_columns(source: TableSource, version: FeedVersion) -> bool:
     return any(column.returns(version.before, version.version) for column in source.columns)
 
 
+def _restoring(source: TableSource, versions: Iterable[FeedVersion]) -> str:
+    """Return the SQL condition that `version` is a version that restores a column."""
+    found = [str(v.version) for v in versions if restores_columns(source, v)]
+    return f"version IN ({', '.join(found)})" if found else _NONE
+
+
 @dataclass(frozen=True, slots=True)
-class PairedVersion:
-    """The changed rows of a version, of which some are paired by row id.
+class PairedVersions:
+    """The changed rows of versions, of which some are paired by row id.
 
     Attributes:
         updated: SQL of the paired rows: version, place, kind U, o, n.
         others: SQL of the other rows, with the columns of `compared_sql`.
-        keys: SQL of the keys of all these rows: c<attnum>, is_old, is_new.  An updated row has one
-            key that is both, or two.
+        keys: SQL of the keys of all these rows: version, c<attnum>, is_old, is_new.  An updated row
+            has one key that is both, or two.
     """
 
     updated: str
@@ -82,38 +95,42 @@ class PairedVersion:
 
 
 def pairs_by_row_id(
-    source: TableSource, version: FeedVersion, key: Sequence[int]
-) -> PairedVersion | None:
-    """Return the changed rows of a version, paired by row id; None if a side has no rows.
+    source: TableSource, versions: Sequence[FeedVersion], images: str, key: Sequence[int]
+) -> PairedVersions:
+    """Return the changed rows of versions, paired by row id.
 
     Args:
+        images: the view with the rows of both sides of these versions (`FeedVersion.images`).
         key: attnums of the columns that identify a row.
     """
-    before, after = sides(replace(source, has_row_tracking=True), version, with_row_id=True)
-    if before is None or after is None:
-        return None
     columns, row = source.columns, row_value(source)
-    is_restored = restores_columns(source, version)
-    is_changed = "TRUE" if is_restored else f"NOT ({_is_alike(columns)})"
-    shared_row = raise_error_sql(
+    restoring = _restoring(source, versions)
+    is_changed = f"NOT ({_is_alike(columns)})"
+    if restoring != _NONE:
+        is_changed = f"({restoring} OR {is_changed})"
+    shared_row = raise_value_error_sql(
         "XX001",
-        f'Delta table "{source.location}" has several rows with one row ID in version'
-        f" {version.version}",
+        f'Delta table "{source.location}" has several rows with one row ID in version ',
+        "CAST(version AS STRING)",
+        "",
     )
+    numbers = ", ".join(str(version.version) for version in versions)
     rows = query(
-        f"SELECT row_id, if(old_count > 1 OR new_count > 1, {shared_row}, o) AS o, n FROM counted",
-        removed=before,
-        added=after,
-        images=f"SELECT {BEFORE} AS side, row_id, {row} AS image FROM removed"
-        f" UNION ALL SELECT {AFTER} AS side, row_id, {row} AS image FROM added",
-        counted="SELECT row_id,"
+        "SELECT version, row_id,"
+        f" if(old_count > 1 OR new_count > 1, {shared_row}, o) AS o, n FROM counted",
+        images=Query(
+            f"SELECT version, side, row_id, {row} AS image FROM {images}"
+            f" WHERE version IN ({numbers})",
+            views=frozenset({images}),
+        ),
+        counted="SELECT version, row_id,"
         f" any_value(image) FILTER (WHERE side = {BEFORE}) AS o,"
         f" any_value(image) FILTER (WHERE side = {AFTER}) AS n,"
         f" count_if(side = {BEFORE}) AS old_count, count_if(side = {AFTER}) AS new_count"
-        " FROM images GROUP BY row_id",
+        " FROM images GROUP BY version, row_id",
     )
     updated = query(
-        f"SELECT {version.version}L AS version, row_id AS place, 'U' AS kind, o, n FROM rows"
+        "SELECT version, row_id AS place, 'U' AS kind, o, n FROM rows"
         f" WHERE o IS NOT NULL AND n IS NOT NULL AND {is_changed}",
         rows=rows,
     )
@@ -122,20 +139,20 @@ def pairs_by_row_id(
         rows=rows,
         others=_differences(
             source,
-            "SELECT o.* FROM rows WHERE n IS NULL",
-            "SELECT n.* FROM rows WHERE o IS NULL",
-            by_side=is_restored,
+            "SELECT version, o.* FROM rows WHERE n IS NULL",
+            "SELECT version, n.* FROM rows WHERE o IS NULL",
+            restoring,
         ),
     )
-    shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in columns)]
-    images = f"SELECT {version.version}L AS version, {', '.join(shown)} FROM ({others})"
+    shown = ["version", "kind", "0L AS place", *(f"c{column.attnum}" for column in columns)]
+    single = f"SELECT {', '.join(shown)} FROM ({others})"
     paired = f"SELECT * FROM ({updated})"
     names = "".join(f"c{attnum}, " for attnum in key)
     keys = (
-        f"SELECT inline({_keys_sql(source, key)}) FROM ({paired})"
-        f" UNION ALL SELECT {names}kind = 'delete', kind = 'insert' FROM ({images})"
+        f"SELECT version, inline({_keys_sql(source, key)}) FROM ({paired})"
+        f" UNION ALL SELECT version, {names}kind = 'delete', kind = 'insert' FROM ({single})"
     )
-    return PairedVersion(paired, images, keys)
+    return PairedVersions(paired, single, keys)
 
 
 def _keys_sql(source: TableSource, key: Sequence[int]) -> str:
@@ -154,31 +171,35 @@ def _keys_sql(source: TableSource, key: Sequence[int]) -> str:
 
 
 def _differences(
-    source: TableSource, before: Query | str, after: Query | str, *, by_side: bool
+    source: TableSource, before: Query | str, after: Query | str, restoring: str
 ) -> Query:
-    """Return a query for the rows that only one side has: kind (insert or delete) and c<attnum>.
+    """Return a query for the rows that only one side has: version, kind (insert or delete) and
+    c<attnum>.
 
     Args:
-        by_side: return all rows of both sides.
+        before: the rows before the versions, with the column `version`.
+        after: the rows after them.
+        restoring: the SQL condition that all rows of both sides of a version count.
     """
     types = {f"c{column.attnum}": column.type for column in source.columns}
     forms = [stored_form(type_, name) for name, type_ in types.items()]
-    groups = ", ".join([*forms, *(["side"] if by_side else [])])
+    by_side = [] if restoring == _NONE else [f"if({restoring}, side, 0)"]
+    groups = ", ".join(["version", *forms, *by_side])
     kept = [(grouped_value(type_, name), name) for name, type_ in types.items()]
     names = ", ".join(types) or _NO_VALUES
     copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
     return query(
-        f"SELECT kind, {names} FROM surpluses LATERAL VIEW {copies}",
+        f"SELECT version, kind, {names} FROM surpluses LATERAL VIEW {copies}",
         only_before=before,
         only_after=after,
         images=(
-            f"SELECT -1 AS side, {names} FROM only_before"
-            f" UNION ALL SELECT 1 AS side, {names} FROM only_after"
+            f"SELECT version, {BEFORE} AS side, {names} FROM only_before"
+            f" UNION ALL SELECT version, {AFTER} AS side, {names} FROM only_after"
         ),
         surpluses=(
-            f"SELECT {selected([*kept, ('CAST(sum(side) AS INT)', 'surplus')])},"
+            f"SELECT version, {selected([*kept, ('CAST(sum(side) AS INT)', 'surplus')])},"
             " if(sum(side) > 0, 'insert', 'delete') AS kind"
-            f" FROM images GROUP BY {groups or 'TRUE'} HAVING sum(side) <> 0"
+            f" FROM images GROUP BY {groups} HAVING sum(side) <> 0"
         ),
     )
 
@@ -203,7 +224,8 @@ def sides(
         names += ["row_id"] if with_row_id else []
         kept = [
             Query(
-                f"SELECT {', '.join(names)} FROM {version.images} WHERE side = {side}",
+                f"SELECT {', '.join(names)} FROM {version.images}"
+                f" WHERE version = {version.version} AND side = {side}",
                 views=frozenset({version.images}),
             )
             for side in (BEFORE, AFTER)

@@ -44,12 +44,16 @@ def decoded(
 
 
 def listed_changes(
-    engine: Engine, source: ChangeSource, sent: Sequence[SentColumn]
+    engine: Engine, source: ChangeSource, sent: Sequence[SentColumn], count: int
 ) -> list[list[str | None]]:
     """Return the changes of one table as texts: position, action, old row, new row.  Their order is
     that of `ordered_changes_sql`.
+
+    Args:
+        count: estimated number of rows to read.
     """
-    return engine.fetch(ordered_changes_sql(source), _columns(sent))
+    with narrowed(engine, source, count) as narrow:
+        return engine.fetch(ordered_changes_sql(narrow), _columns(sent))
 
 
 def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[Action, int]:

@@ -1,14 +1,17 @@
-"""Reduce the two sides of a compared version to the rows that may differ.
+"""Read the two sides of a compared version once, and reduce them to the rows that may differ.
 
-A program may rewrite all files of a table although few rows change. So replctl hashes both sides
-first: it reads each once, and does not sort it. Then it pairs only the rows of differing buckets.
-It reads these rows once, and keeps them for later queries.
+The query for the changes needs both sides several times, to pair rows by row id and by key and to
+check the keys.  Each read of a Delta table needs several queries of its log.
+
+A program may rewrite all files of a table although few rows change. So replctl hashes the sides of
+a large version first: it reads each once, and does not sort it. Then it reads only the rows of
+differing buckets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,25 +34,36 @@ _MANY_BUCKETS = _BUCKETS // 4
 
 @contextmanager
 def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterator[ChangeSource]:
-    """Yield a table's changes.  Compared versions are reduced to the rows that may differ, which
-    stay available until the end of the `with` block.
+    """Yield a table's changes.  The rows of compared versions are read, and stay available until
+    the end of the `with` block.
 
     Args:
         count: estimated number of rows to compare or read.
     """
-    if count < _WORTH_HASHING:
+    found: dict[int, Query] = {}
+    expected = 0
+    for version in change_source.versions:
+        # Without row ids, the changes of few rows need each side only once
+        is_worth = version.has_row_ids or count >= _WORTH_HASHING
+        compared = both_sides(change_source, version) if version.is_compared and is_worth else None
+        if compared is not None:
+            rows, rows_count = _rows_to_compare(engine, change_source, version, compared, count)
+            found[version.version] = rows
+            expected += rows_count
+    if not found:
         yield change_source
         return
-    with ExitStack() as stack:
-        versions = []
-        for version in change_source.versions:
-            # If columns return, all rows differ
-            is_worth = version.is_compared and not restores_columns(change_source.source, version)
-            compared = both_sides(change_source, version) if is_worth else None
-            if compared is not None:
-                images = _images(engine, change_source, version, compared, stack)
-                version = replace(version, images=images)
-            versions.append(version)
+    columns = [StagedColumn("version", "int8"), StagedColumn("side", "int4")]
+    columns += [StagedColumn("row_id", "int8")]
+    columns += [
+        StagedColumn(_name(c.attnum), c.type, c.typmod) for c in change_source.source.columns
+    ]
+    is_many = expected > SMALL or (None if count > SMALL else False)
+    with staged(engine, union([*found.values()]), columns, is_many=is_many) as kept:
+        versions = (
+            replace(version, images=kept.view) if version.version in found else version
+            for version in change_source.versions
+        )
         yield replace(change_source, versions=tuple(versions))
 
 
@@ -60,25 +74,27 @@ def both_sides(change_source: ChangeSource, version: FeedVersion) -> tuple[Query
     return None if before is None or after is None else (before, after)
 
 
-def _images(
+def _rows_to_compare(
     engine: Engine,
     change_source: ChangeSource,
     version: FeedVersion,
     compared: tuple[Query, Query],
-    stack: ExitStack,
-) -> str:
-    """Return the name of a view of the rows that may differ: side, row_id, c<attnum>."""
-    source = change_source.source
-    columns = [StagedColumn("side", "int4"), StagedColumn("row_id", "int8")]
-    columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in source.columns]
+    count: int,
+) -> tuple[Query, int]:
+    """Return a query for the rows of a version that may differ (`images_query`), and their
+    estimated number.
+
+    Args:
+        count: estimated number of rows of both sides.
+    """
+    # If columns return, all rows differ
+    if count < _WORTH_HASHING or restores_columns(change_source.source, version):
+        return images_query(change_source, version, compared, None), count
     ((after_count, before_count, buckets),) = engine.rows(
         str(buckets_query(change_source, compared))
     )
-    rows = images_query(change_source, compared, sorted(buckets))
     expected = (after_count + before_count) * len(buckets) // _BUCKETS
-    is_many = True if expected > SMALL else None
-    kept = staged(engine, rows, columns, is_many=is_many)
-    return stack.enter_context(kept).view
+    return images_query(change_source, version, compared, sorted(buckets)), expected
 
 
 def buckets_query(change_source: ChangeSource, compared: tuple[Query, Query]) -> Query:
@@ -90,21 +106,28 @@ def buckets_query(change_source: ChangeSource, compared: tuple[Query, Query]) ->
 
 
 def images_query(
-    change_source: ChangeSource, compared: tuple[Query, Query], buckets: Sequence[int]
+    change_source: ChangeSource,
+    version: FeedVersion,
+    compared: tuple[Query, Query],
+    buckets: Sequence[int] | None,
 ) -> Query:
-    """Return a query for the rows of both sides that may differ: side, row_id, c<attnum>.
+    """Return a query for the rows of both sides that may differ: version, side, row_id,
+    c<attnum>.
 
     Args:
-        buckets: the buckets that differ.
+        buckets: the buckets that differ; None if all rows may differ.
     """
     names = selected(
         [("row_id", "row_id"), *((_name(c.attnum),) * 2 for c in change_source.source.columns)]
     )
     parts = [
-        query(f"SELECT {side} AS side, {names} FROM side_rows", side_rows=rows)
+        query(
+            f"SELECT {version.version}L AS version, {side} AS side, {names} FROM side_rows",
+            side_rows=rows,
+        )
         for side, rows in zip((BEFORE, AFTER), compared, strict=True)
     ]
-    if len(buckets) > _MANY_BUCKETS:
+    if buckets is None or len(buckets) > _MANY_BUCKETS:
         return union(parts)
     return in_buckets(union(parts), _bucket(change_source), buckets)
 

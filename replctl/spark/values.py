@@ -421,7 +421,8 @@ class FeedVersion:
         has_row_ids: rows on both sides have row ids, which pair them.
         run: the number of a run of versions.  Spark can read their feeds together, because the
             metadata does not change in a run.
-        images: the view of the rows to compare, if they are already computed (`narrowed_version`).
+        images: the view of the rows to compare, if they are already computed (`narrowed_version`):
+            version, side, row_id, c<attnum>.
         feed: a function that returns the name of a view of the feed, if this process has read it
             (`local_feed`).
     """

@@ -132,10 +132,10 @@ def target_column(attnum: int, name: str, type_: str, **more: Any) -> TargetColu
 REWRITTEN = FeedVersion(7, 1, is_compared=True, has_row_ids=True)
 
 
-def rewritten() -> tuple[ChangeSource, Any]:
+def rewritten() -> tuple[ChangeSource, FeedVersion, Any]:
     source = change_source(versions=(REWRITTEN,))
     compared = narrowed_version.both_sides(source, REWRITTEN)
-    return source, compared
+    return source, REWRITTEN, compared
 
 
 PLAIN = Target(
@@ -330,7 +330,7 @@ SHAPES: dict[str, Callable[[], str]] = {
         )
     ),
     "buckets of a rewritten table that differ": lambda: str(
-        narrowed_version.buckets_query(*rewritten())
+        narrowed_version.buckets_query(*rewritten()[::2])
     ),
     "rows of a rewritten table in buckets that differ": lambda: str(
         narrowed_version.images_query(*rewritten(), [3, 9])

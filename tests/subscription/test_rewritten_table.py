@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,9 +74,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     query = narrowed_version.images_query
 
-    def recorded(source, compared, buckets):  # type: ignore[no-untyped-def]
+    def recorded(source, version, compared, buckets):  # type: ignore[no-untyped-def]
         found.append(len(buckets))
-        return query(source, compared, buckets)
+        return query(source, version, compared, buckets)
 
     monkeypatch.setattr(narrowed_version, "images_query", recorded)
     return found
@@ -136,6 +138,29 @@ def test_a_key_of_another_type(
     owner.write(f"{replace} SELECT CAST(id AS INT) AS id, v, f FROM {{t}} WHERE id <> 3")
     owner.check_equal()
     assert len(hashed) == 2
+
+
+def test_each_side_of_a_small_version_is_read_once(
+    cluster: Cluster, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every read of a Delta table needs several jobs that read its log."""
+    owner = Owner(cluster, engine, tmp_path, "by row id")
+    assert owner.target.sync() == []
+    owner.write(
+        "UPDATE {t} SET id = id + 1",
+        "INSERT OVERWRITE {t} SELECT id, concat(v, v), f FROM {t}",
+    )
+    reads: Counter[str] = Counter()
+    query = type(engine).sql
+
+    def counted(self, text, *, has_few_rows=False):  # type: ignore[no-untyped-def]
+        reads.update(re.findall("delta.`([^`]*)`", text))
+        return query(self, text, has_few_rows=has_few_rows)
+
+    monkeypatch.setattr(type(engine), "sql", counted)
+    owner.check_equal()
+    sides = {place: count for place, count in reads.items() if "replctl-spark" in place}
+    assert set(sides.values()) == {1}, sides
 
 
 def test_where_most_rows_differ_all_are_compared(
