@@ -23,20 +23,9 @@ from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING, metadata_at
 from replctl.lake.table_paths import has_scheme
 from replctl.record import dataclass
 
-_FEATURES = [
-    "columnMapping",
-    "deletionVectors",
-    "timestampNtz",
-    "typeWidening",
-    "variantShredding",
-    "variantType",
-]
-_PROTOCOL = {
-    "minReaderVersion": 3,
-    "minWriterVersion": 7,
-    "readerFeatures": _FEATURES,
-    "writerFeatures": [*_FEATURES, "domainMetadata", "rowTracking"],
-}
+_FEATURES = ["columnMapping", "timestampNtz", "typeWidening", "variantShredding", "variantType"]
+#: With this feature, each query of a table looks for deletion vectors in the table's whole log.
+_VECTORS = "deletionVectors"
 #: Properties that describe how files store rows.  Other properties are omitted: Delta refuses them
 #: if the protocol lacks their feature.
 _PROPERTIES = (MAPPING_MODE, "delta.columnMapping.maxColumnId")
@@ -157,7 +146,14 @@ def _log(metadata: dict[str, Any], bodies: Iterable[Mapping[str, Any]], places: 
     # Delta also caches the state of tables by their ids
     content = json.dumps([metadata, adds], sort_keys=True)
     shown = metadata | {"id": str(uuid.uuid5(uuid.NAMESPACE_URL, content))}
-    actions = [{"protocol": _PROTOCOL}, {"metaData": shown}, *({"add": add} for add in adds)]
+    features = [*_FEATURES, *([_VECTORS] if any(map(_has_vector, adds)) else [])]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": features,
+        "writerFeatures": [*features, "domainMetadata", "rowTracking"],
+    }
+    actions = [{"protocol": protocol}, {"metaData": shown}, *({"add": add} for add in adds)]
     return "".join(f"{json.dumps(action)}\n" for action in actions)
 
 
@@ -202,6 +198,10 @@ def _add(body: Mapping[str, Any], places: _Places) -> dict[str, Any]:
         placed = {"storageType": VectorStorage.PATH, "pathOrInlineDv": places.uri(vectors[0])}
         add["deletionVector"] = {**vector, **placed}
     return add
+
+
+def _has_vector(add: Mapping[str, Any]) -> bool:
+    return "deletionVector" in add
 
 
 class _Places:
