@@ -50,7 +50,7 @@ def listed_changes(
     that of `ordered_changes_sql`.
 
     Args:
-        count: estimated number of rows to read.
+        count: estimated number of changes.
     """
     with narrowed(engine, source, count) as narrow:
         return engine.fetch(ordered_changes_sql(narrow), _columns(sent))

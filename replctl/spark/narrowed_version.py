@@ -25,7 +25,7 @@ from replctl.spark.values import ChangeSource, FeedVersion
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: Minimum number of compared rows for which hashing pays off.
+#: Minimum number of changes for which hashing pays off.
 _WORTH_HASHING = 100_000
 _BUCKETS = 1 << 16
 #: If more buckets differ, replctl compares all rows: a list of buckets would save little.
@@ -38,18 +38,24 @@ def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterato
     the end of the `with` block.
 
     Args:
-        count: estimated number of rows to compare or read.
+        count: estimated number of changes.
     """
     found: dict[int, Query] = {}
     expected = 0
     for version in change_source.versions:
-        # Without row ids, the changes of few rows need each side only once
-        is_worth = version.has_row_ids or count >= _WORTH_HASHING
-        compared = both_sides(change_source, version) if version.is_compared and is_worth else None
-        if compared is not None:
-            rows, rows_count = _rows_to_compare(engine, change_source, version, compared, count)
-            found[version.version] = rows
-            expected += rows_count
+        compared = both_sides(change_source, version) if version.is_compared else None
+        if compared is None:
+            continue
+        is_large = _is_large(engine, compared, count)
+        # If columns return, all rows differ
+        if is_large and not restores_columns(change_source.source, version):
+            rows, number = _differing_rows(engine, change_source, version, compared)
+        elif version.has_row_ids:
+            rows, number = images_query(change_source, version, compared, None), count
+        else:  # the query for the changes reads each side once
+            continue
+        found[version.version] = rows
+        expected += number
     if not found:
         yield change_source
         return
@@ -58,7 +64,7 @@ def narrowed(engine: Engine, change_source: ChangeSource, count: int) -> Iterato
     columns += [
         StagedColumn(_name(c.attnum), c.type, c.typmod) for c in change_source.source.columns
     ]
-    is_many = expected > SMALL or (None if count > SMALL else False)
+    is_many = True if expected > SMALL else None
     with staged(engine, union([*found.values()]), columns, is_many=is_many) as kept:
         versions = (
             replace(version, images=kept.view) if version.version in found else version
@@ -74,22 +80,24 @@ def both_sides(change_source: ChangeSource, version: FeedVersion) -> tuple[Query
     return None if before is None or after is None else (before, after)
 
 
-def _rows_to_compare(
+def _is_large(engine: Engine, compared: tuple[Query, Query], count: int) -> bool:
+    """Return whether hashing pays off.
+
+    Args:
+        count: estimated number of changes.  Their files may have many more rows.
+    """
+    sides = " ".join(map(str, compared))
+    return count >= _WORTH_HASHING or not engine.query_size.is_small(sides)
+
+
+def _differing_rows(
     engine: Engine,
     change_source: ChangeSource,
     version: FeedVersion,
     compared: tuple[Query, Query],
-    count: int,
 ) -> tuple[Query, int]:
     """Return a query for the rows of a version that may differ (`images_query`), and their
-    estimated number.
-
-    Args:
-        count: estimated number of rows of both sides.
-    """
-    # If columns return, all rows differ
-    if count < _WORTH_HASHING or restores_columns(change_source.source, version):
-        return images_query(change_source, version, compared, None), count
+    estimated number."""
     ((after_count, before_count, buckets),) = engine.rows(
         str(buckets_query(change_source, compared))
     )

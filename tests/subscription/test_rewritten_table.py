@@ -11,7 +11,7 @@ import pytest
 from fix_replication import Database, connect
 
 from replctl.catalog.cluster import Cluster
-from replctl.spark import narrowed_version, staging
+from replctl.spark import narrowed_version, query_size, staging
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -67,10 +67,8 @@ def _rows(database: Database) -> list[tuple[str | None, ...]]:
 
 
 @pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Hash tables of any size, and return a list that receives the number of differing buckets each
-    time."""
-    monkeypatch.setattr(narrowed_version, "_WORTH_HASHING", 0)
+def buckets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that receives the number of differing buckets each time that replctl hashes."""
     found: list[int] = []
     query = narrowed_version.images_query
 
@@ -80,6 +78,13 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(narrowed_version, "images_query", recorded)
     return found
+
+
+@pytest.fixture
+def hashed(buckets: list[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Hash tables of any size, and return the list of `buckets`."""
+    monkeypatch.setattr(narrowed_version, "_WORTH_HASHING", 0)
+    return buckets
 
 
 @pytest.mark.parametrize(
@@ -161,6 +166,22 @@ def test_each_side_of_a_small_version_is_read_once(
     owner.check_equal()
     sides = {place: count for place, count in reads.items() if "replctl-spark" in place}
     assert set(sides.values()) == {1}, sides
+
+
+def test_few_changes_of_large_files_are_hashed(
+    cluster: Cluster,
+    engine: Engine,
+    tmp_path: Path,
+    buckets: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise replctl would keep all rows of the files."""
+    owner = Owner(cluster, engine, tmp_path, "by row id")
+    assert owner.target.sync() == []
+    monkeypatch.setattr(query_size, "_SMALL_TABLE", 1)
+    owner.write("INSERT OVERWRITE {t} SELECT id, if(id = 2, 'B', v), f FROM {t}")
+    owner.check_equal()
+    assert buckets == [1]
 
 
 def test_where_most_rows_differ_all_are_compared(
