@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from replctl.expr import nodes
+from replctl.relation_name import DomainName
 
 
 def dumps(expr: nodes.Expr) -> str:
@@ -27,6 +28,8 @@ def _encode(value: Any) -> Any:
             if item.name != "pos" and getattr(value, item.name) != item.default
         }
         return {"node": type(value).__name__, **body}
+    if isinstance(value, DomainName):
+        return {"node": DomainName.__name__, **value._asdict()}
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
     return value
@@ -34,7 +37,8 @@ def _encode(value: Any) -> Any:
 
 def _decode(value: Any) -> Any:
     if isinstance(value, dict):
-        node_class = getattr(nodes, value["node"])
+        is_domain = value["node"] == DomainName.__name__
+        node_class: Any = DomainName if is_domain else getattr(nodes, value["node"])
         return node_class(**{key: _decode(item) for key, item in value.items() if key != "node"})
     if isinstance(value, list):
         return tuple(_decode(item) for item in value)
