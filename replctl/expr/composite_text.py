@@ -29,7 +29,7 @@ _PLAIN = '[^",)]'
 _ITEM = f"(?:{_QUOTED}|{_PLAIN}*)"
 _NOT_NULL_ITEM = f"(?:{_QUOTED}|{_PLAIN}+)"
 #: A text that needs quotes (record_out).
-_NEEDS_QUOTES = '^$|[ \t\n\v\f\r"\\\\(),]'
+_NEEDS_QUOTES = '^(|.*[ \t\n\v\f\r"\\\\(),].*)$'
 #: Functions that neither compare nor print their arguments.
 _ALLOWED = frozenset(
     ("count", "any_value", "first_value", "last_value", "nth_value", "lag", "lead")
@@ -165,15 +165,13 @@ def _raw_item(row: nodes.Expr, number: int) -> nodes.Expr:
 
 def _plain(item: nodes.Expr) -> nodes.Expr:
     """Return the text of an item without its quotes; NULL for an empty item."""
-    first = _call("left", item, nodes.Const("int4", "1"))
-    whole = _call(
-        "left", _call("substr", item, nodes.Const("int4", "2")), nodes.Const("int4", "-1")
+    found = operator("=", "text")
+    there = nodes.NullIfExpr(
+        found.oid, source_of(found), "text", (item, _text("")), "default", input_collation="default"
     )
+    whole = _call("regexp_replace", there, _text('^"(.*)"$'), _text("\\1"))
     plain = _call("replace", whole, _text('""'), _text('"'))
-    plain = _call("replace", plain, _text("\\\\"), _text("\\"))
-    is_quoted = nodes.CaseWhen(_equal(first, '"'), plain)
-    is_null = nodes.CaseWhen(_equal(item, ""), nodes.Const("text", None, collation="default"))
-    return nodes.CaseExpr("text", None, (is_null, is_quoted), item, collation="default")
+    return _call("replace", plain, _text("\\\\"), _text("\\"))
 
 
 def _read(environment: Environment, value: nodes.Expr, node: nodes.FieldSelect) -> nodes.Expr:
@@ -265,13 +263,8 @@ def _item(shown: nodes.Expr) -> nodes.Expr:
     """Return the text of a field as an item of a row, with quotes if it needs them."""
     doubled = _call("replace", shown, _text("\\"), _text("\\\\"))
     doubled = _call("replace", doubled, _text('"'), _text('""'))
-    quoted = _joined(_joined(_text('"'), doubled), _text('"'))
-    is_null = nodes.NullTest(shown, is_null=True)
-    whens = (
-        nodes.CaseWhen(is_null, _text("")),
-        nodes.CaseWhen(_matches(shown, _NEEDS_QUOTES), quoted),
-    )
-    return nodes.CaseExpr("text", None, whens, shown, collation="default")
+    quoted = _call("regexp_replace", doubled, _text(_NEEDS_QUOTES), _text('"\\1"'))
+    return nodes.CoalesceExpr("text", (quoted, _text("")), collation="default")
 
 
 def _null_test(environment: Environment, test: nodes.NullTest, row: nodes.Expr) -> nodes.Expr:
@@ -315,10 +308,6 @@ def _binary(name: str, left: nodes.Expr, right: nodes.Expr, type_: str) -> nodes
 
 def _joined(left: nodes.Expr, right: nodes.Expr) -> nodes.OpExpr:
     return _binary("||", left, right, "text")
-
-
-def _equal(left: nodes.Expr, right: str) -> nodes.OpExpr:
-    return _binary("=", left, _text(right), "bool")
 
 
 def _matches(left: nodes.Expr, pattern: str) -> nodes.OpExpr:
