@@ -88,7 +88,7 @@ def hashed(buckets: list[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "few"), [("by key", staging.SMALL), ("by row id", 1), ("no key", 1)]
+    ("kind", "few"), [("by key", staging.SMALL), ("by row id", 1), ("no key", staging.SMALL)]
 )
 def test_the_copy_follows(
     cluster: Cluster,
