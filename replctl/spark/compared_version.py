@@ -219,9 +219,8 @@ def sides(
     Both sides have the types of `source`, even if the version changes the types of the table.
     """
     files = version.files
-    if version.images is not None:
+    if version.images is not None:  # `pairs_by_row_id` reads the view with the row ids
         names = [f"c{column.attnum}" for column in source.columns] or [_NO_VALUES]
-        names += ["row_id"] if with_row_id else []
         kept = [
             Query(
                 f"SELECT {', '.join(names)} FROM {version.images}"

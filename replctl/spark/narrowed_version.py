@@ -86,8 +86,9 @@ def _is_large(engine: Engine, compared: tuple[Query, Query], count: int) -> bool
     Args:
         count: estimated number of changes.  Their files may have many more rows.
     """
-    sides = " ".join(map(str, compared))
-    return count >= _WORTH_HASHING or not engine.query_size.is_small(sides)
+    return count >= _WORTH_HASHING or not all(
+        engine.query_size.is_small(str(rows)) for rows in compared
+    )
 
 
 def _differing_rows(
