@@ -38,8 +38,8 @@ def _pairs(
 ) -> list[str]:
     """Return the pairs of a version; with `published`, the changes with this action instead."""
     rows = [(-1, *row) for row in before] + [(1, *row) for row in after]
-    values = ", ".join(f"({s}, {r}L, {i}, double('{f}'))" for s, r, i, f in rows)
-    frame = engine.sql(f"SELECT * FROM VALUES {values} AS images(side, row_id, c1, c2)")
+    values = ", ".join(f"(7L, {s}, {r}L, {i}, double('{f}'))" for s, r, i, f in rows)
+    frame = engine.sql(f"SELECT * FROM VALUES {values} AS images(version, side, row_id, c1, c2)")
     with named_view(engine, frame) as view:
         version = FeedVersion(7, 1, is_compared=True, has_row_ids=has_row_ids, images=view)
         table, names = TableSource("/t", tuple(columns)), ("id",) * len(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,24 +46,20 @@ _CASES: dict[int, tuple[dict[int, Change], str | None]] = {
 
 def test_rules(engine: Engine) -> None:
     columns = (TableColumn(1, "int4", -1, "id"), TableColumn(2, "int4", -1, "v"))
-    with ExitStack() as stack:
-        versions = {}
-        for number in sorted(_OWN + _FOREIGN):
-            rows = [
-                f"({side}, {key}, {value})"
-                for key, (changes, _expected) in _CASES.items()
-                for side, values in zip((-1, 1), changes.get(number, ([], [])), strict=True)
-                for value in values
-            ]
-            frame = engine.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS images(side, c1, c2)")
-            view = stack.enter_context(named_view(engine, frame))
-            versions[number] = FeedVersion(number, 1, is_compared=True, images=view)
-        undone = without_own_sql(
-            TableSource("/t", columns),
-            (1,),
-            [versions[number] for number in _OWN],
-            [versions[number] for number in _FOREIGN],
+    rows = [
+        f"({number}L, {side}, {key}, {value})"
+        for key, (changes, _expected) in _CASES.items()
+        for number, both in changes.items()
+        for side, values in zip((-1, 1), both, strict=True)
+        for value in values
+    ]
+    frame = engine.sql(f"SELECT * FROM VALUES {', '.join(rows)} AS images(version, side, c1, c2)")
+    with named_view(engine, frame) as view:
+        own, foreign = (
+            [FeedVersion(number, 1, is_compared=True, images=view) for number in numbers]
+            for numbers in (_OWN, _FOREIGN)
         )
+        undone = without_own_sql(TableSource("/t", columns), (1,), own, foreign)
         found = engine.rows(
             f"SELECT o1, if(rule = 'X', rule, concat_ws(' ', rule, action, o2, n2)) FROM ({undone})"
         )
