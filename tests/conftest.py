@@ -16,6 +16,7 @@ from fix_s3 import s3, s3_server
 from fix_spark import connect_server, engine, spark_session
 from fix_standby import primary, standby
 from hypothesis import HealthCheck, settings
+from long_tests import leave_out_long
 from order import dealt
 
 from replctl.catalog import catalog_engine
@@ -43,7 +44,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let each worker of pytest-xdist begin with its share of the longest tests."""
+    """Leave out the long tests.  Let each worker of pytest-xdist begin with its share of the slow
+    ones."""
+    leave_out_long(config, items)
     items[:] = dealt(items, getattr(config, "workerinput", {}).get("workercount", 1))
 
 

@@ -3,13 +3,13 @@ cluster."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fix_replication import Database, connect
+from long_tests import RUNS_ALL
 from owner_actions import Action, OwnedTable, write_rows
 
 from replctl.catalog.cluster import Cluster
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 Row: TypeAlias = tuple[str | None, ...]
-
-#: Every action runs on a table with a change feed and on one without.
-TRIES_ALL = "REPLCTL_TEST_ALL_ACTIONS" in os.environ
 
 #: Limits to raise, so that each table can have a subscription of its own.
 _LIMITS = (
@@ -104,10 +101,10 @@ class OwnedLake:
 def with_feeds(actions: Iterable[Action]) -> Iterator[tuple[str, Action, bool]]:
     """Yield a table name, an action, and whether the table has a change feed.
 
-    Every other action has a table with a feed.  With REPLCTL_TEST_ALL_ACTIONS, each action has a
+    Every other action has a table with a feed.  With REPLCTL_TEST_ALL, each action has a
     table with a feed and one without.
     """
     for number, action in enumerate(actions):
         for has_feed in (True, False):
-            if TRIES_ALL or has_feed == (number % 2 == 0):
+            if RUNS_ALL or has_feed == (number % 2 == 0):
                 yield f"{action.word}_{'on' if has_feed else 'off'}", action, has_feed

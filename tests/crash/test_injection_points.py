@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_spark import spark_options
+from long_tests import LONG
 
 from replctl.injection_point import POINTS
 from replctl.psql.main import run
@@ -146,7 +147,7 @@ def _killed_at_each(command: Command, points: Sequence[str]) -> None:
 @pytest.mark.parametrize(
     ("option", "points"),
     [
-        ("replace = true", ["after-copy", "before-finishedcopy"]),
+        pytest.param("replace = true", ["after-copy", "before-finishedcopy"], marks=LONG),
         (
             "delete = all",
             ["before-write", "after-copy", "before-finishedcopy", "after-finishedcopy"],

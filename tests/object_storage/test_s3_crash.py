@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from faulty_proxy import Proxy
 from fix_s3 import ACCOUNT, S3, made_bucket
 from fix_spark import PROPERTIES
-from owned_lake import TRIES_ALL
+from long_tests import RUNS_ALL
 from s3_commands import Commands
 
 from replctl.injection_point import POINTS
@@ -78,7 +78,7 @@ def _check_survival(commands: Commands) -> None:
         "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p",
     )
     for kind, points in _KINDS.items():
-        for point in _points(kind) if TRIES_ALL else (f"{kind}.{point}" for point in points):
+        for point in _points(kind) if RUNS_ALL else (f"{kind}.{point}" for point in points):
             code, told = commands.sync(point)
             assert code == -signal.SIGKILL, (point, told)
         code, told = commands.sync()

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from faulty_proxy import Fault
 from fix_replication import Database
 from fix_s3 import S3
+from long_tests import LONG
 
 from replctl.errors import PostgresError
 
@@ -41,7 +42,7 @@ def _subscribe(publisher: Database, subscriber: Database, s3: S3, scheme: str = 
     subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize("scheme", ["s3", pytest.param("s3a", marks=LONG)])
 def test_a_table_is_published_and_copied(
     publisher: Database, subscriber: Database, s3: S3, scheme: str
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fix_replication import Database
+from long_tests import LONG
 
 from replctl import injection_point
 from replctl.errors import InternalError
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.spark
 Age = Callable[[], None]
 
 
-@pytest.fixture(params=[10, 400], ids=["10 days", "400 days"])
+@pytest.fixture(params=[pytest.param(10, marks=LONG), 400], ids=["10 days", "400 days"])
 def age(request: pytest.FixtureRequest, tmp_path: Path) -> Age:
     """Return a function that makes all files of tables in the test's folder a number of days
     old."""

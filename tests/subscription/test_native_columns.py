@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database
 from follow_hint import follow_hint
+from long_tests import LONG
 
 from replctl.errors import FeatureNotSupported
 from replctl.verify import verify
@@ -89,7 +90,7 @@ def _change(engine: Engine, folder: Path) -> None:
     engine.run(f"UPDATE {table} SET ss = transform(ss, i -> named_struct('x', 'y', 't', i.t))")
 
 
-@pytest.mark.parametrize("key", ["(PRIMARY KEY (id))", ""])
+@pytest.mark.parametrize("key", ["(PRIMARY KEY (id))", pytest.param("", marks=LONG)])
 def test_native_values_are_copied_and_changed_exactly(
     engine: Engine, source: Database, target: Database, tmp_path: Path, key: str
 ) -> None:
@@ -131,7 +132,7 @@ def test_statements_keep_native_values(engine: Engine, target: Database, tmp_pat
         assert set(after[1][1:]) == {"None", "[]"}
 
 
-@pytest.mark.parametrize("key", ["(PRIMARY KEY (id))", ""])
+@pytest.mark.parametrize("key", [pytest.param("(PRIMARY KEY (id))", marks=LONG), ""])
 def test_reconcile_and_verify_see_each_difference(
     engine: Engine, source: Database, target: Database, tmp_path: Path, key: str
 ) -> None:
@@ -209,7 +210,7 @@ def test_a_native_column_stops_only_what_it_does_not_fit(
     source.run("DROP TABLE other")
 
 
-@pytest.mark.parametrize("follows", ["false", "true"])
+@pytest.mark.parametrize("follows", [pytest.param("false", marks=LONG), "true"])
 def test_a_type_that_the_owner_changes_is_taken_over_by_the_hints(
     engine: Engine, source: Database, target: Database, tmp_path: Path, follows: str
 ) -> None:

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 from fix_replication import Database, connect
+from long_tests import LONG
 
 from replctl.spark import shared_feed, staging
 
@@ -15,7 +16,9 @@ _TABLE = "CREATE TABLE t (id int PRIMARY KEY, region text, v numeric, w char(3))
 _REGIONS = ("a", "b", "c")
 
 
-@pytest.mark.parametrize("count", [10, 3000], ids=["few changes", "many changes"])
+@pytest.mark.parametrize(
+    "count", [pytest.param(10, marks=LONG), 3000], ids=["few changes", "many changes"]
+)
 def test_each_gets_its_own(
     publisher: Database, subscriber: Database, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

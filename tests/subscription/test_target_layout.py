@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fix_replication import Database
 from golden_script import answer_of
+from long_tests import LONG
 
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.relation_kind import RelKind
@@ -119,7 +120,9 @@ def test_copies_follow_all_changes(
     assert _layout(target) == renamed
 
 
-@pytest.mark.parametrize(("parameter", "layout"), _LAYOUTS)
+@pytest.mark.parametrize(
+    ("parameter", "layout"), [pytest.param(*_LAYOUTS[0], marks=LONG), _LAYOUTS[1]]
+)
 def test_statements_and_rollback(target: Database, parameter: str, layout: FileLayout) -> None:
     target.run(f"{_TABLE} WITH ({parameter} = 'r, d')")
     target.run("INSERT INTO t VALUES (1, 'a', '2024-01-01', 1, 'v'), (2, NULL, NULL, 2, 'w')")
