@@ -243,8 +243,12 @@ class Engine:
 
     def frame(self, table: pa.Table) -> DataFrame:
         """Return a DataFrame of rows that this process holds."""
+        import pyarrow as pa
+
+        # Spark does not read on behind an empty batch (ArrowConverters.fromIPCStream)
+        batches = [batch for batch in table.to_batches() if batch.num_rows]
         with self.running():
-            return self.session.createDataFrame(table)
+            return self.session.createDataFrame(pa.Table.from_batches(batches, table.schema))
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -44,3 +44,11 @@ def test_kept_rows_are_found_next_to_with(engine: Engine) -> None:
         assert "InMemoryTableScan" in plan
         assert engine.rows(f"SELECT sum(n) FROM ({text})") == [(3000 * 2999 // 2 * 3,)]
     assert engine.run("SHOW VIEWS") == []
+
+
+def test_rows_behind_an_empty_piece_reach_spark(engine: Engine) -> None:
+    rows = spark.LocalRows(_COLUMNS)
+    for piece in ([], [["1", "a"]], [], [["2", None]]):
+        rows.add(piece)
+    with rows.view(engine) as view:
+        assert sorted(engine.rows(f"SELECT * FROM {view}")) == [(1, "a"), (2, None)]
