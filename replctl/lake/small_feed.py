@@ -1,7 +1,8 @@
 """Read the change data feeds of small commits in this process, and send their rows to Spark.
 
 For the feed of one row, Delta and Spark need several jobs that read the log and the files.  They
-take longer than the rest of decoding.
+take longer than the rest of decoding.  If keys have changed, Spark would also read the whole table
+before and after the commit, to pair the images of a row by row id.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_files import ROW_KINDS, changed_bodies
 from replctl.lake.delta_log import read_actions
-from replctl.lake.small_table import are_plain, data_files, is_plain
+from replctl.lake.small_table import HIDDEN, are_plain, data_files, is_plain
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import table_state
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import (
     ChangeSource,
@@ -26,6 +28,7 @@ from replctl.spark import (
     VersionFiles,
     feed_columns,
     late_view,
+    update_columns,
 )
 
 
@@ -42,20 +45,61 @@ def with_small_feeds(
     most, source = int(session.setting("replctl.small_table_rows")), changes.source
     if not most or not _is_simple(relation, source):
         return changes
-    rows, here = LocalRows(feed_columns(source)), set[int]()
+    feeds, updates = LocalRows(feed_columns(source)), LocalRows(update_columns(source))
+    here = set[int]()
     for version in changes.versions:
-        is_here = most > 0 and not _needs_spark(source, version)
-        files = _version_files(source, version.version) if is_here else None
-        found = None if files is None else spark.jobs.feed_rows(source, files, most)
-        if found is not None and len(found) <= most:
-            most -= len(found)
-            rows.add(found)
+        found = _rows_here(source, version, most) if most > 0 else None
+        if found is not None:
+            most -= len(found.feed) + len(found.updates)
+            feeds.add(found.feed)
+            updates.add(found.updates)
             here.add(version.version)
     if not here:
         return changes
-    feed = stack.enter_context(late_view(session.engine(), rows.table, rows.columns))
-    versions = (replace(v, feed=feed) if v.version in here else v for v in changes.versions)
+    feed, updated = (
+        stack.enter_context(late_view(session.engine(), rows.table, rows.columns))
+        for rows in (feeds, updates)
+    )
+    versions = (
+        replace(v, feed=feed, updates=updated) if v.version in here else v for v in changes.versions
+    )
     return replace(changes, versions=tuple(versions))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a version for Spark: its feed, and the updated rows if row ids pair them."""
+
+    feed: list[list[str | None]]
+    updates: list[list[str | None]]
+
+
+def _rows_here(source: TableSource, version: FeedVersion, most: int) -> _Rows | None:
+    """Return the rows of a version; None if Spark has to read them.
+
+    Args:
+        most: the maximum number of rows in the files, and of rows to return.
+    """
+    if version.is_compared:
+        return None
+    is_paired = version.changes_keys and source.has_row_tracking
+    files = _version_files(source, version.version, with_rows=is_paired)
+    if files is None:
+        return None
+    feed, updates = spark.jobs.feed_rows(source, files, most), list[list[str | None]]()
+    if feed is not None and is_paired:
+        found = spark.jobs.updated_rows(source, files, _hidden(source), most)
+        if found is None:
+            return None
+        updates = found
+    return None if feed is None or len(feed) + len(updates) > most else _Rows(feed, updates)
+
+
+def _hidden(source: TableSource) -> tuple[str | None, str | None]:
+    """Return the names of the hidden columns that identify the rows of a table."""
+    assert source.location is not None
+    version, row_id = map(table_state(source.location).properties.get, HIDDEN)
+    return version, row_id
 
 
 def _is_simple(relation: Relation, source: TableSource) -> bool:
@@ -67,13 +111,12 @@ def _is_simple(relation: Relation, source: TableSource) -> bool:
     return is_local and are_plain(source) and is_plain(table_state(source.location))
 
 
-def _needs_spark(source: TableSource, version: FeedVersion) -> bool:
-    """Return whether a version has no feed, or its old and new rows must be paired by row id."""
-    return version.is_compared or (version.changes_keys and source.has_row_tracking)
+def _version_files(source: TableSource, version: int, *, with_rows: bool) -> VersionFiles | None:
+    """Return the files of a version's feed; None if Spark has to read it.
 
-
-def _version_files(source: TableSource, version: int) -> VersionFiles | None:
-    """Return the files of a version's feed; None if Spark has to read it."""
+    Args:
+        with_rows: also return the data files if there are change data files.
+    """
     assert source.location is not None
     folder = TableFolder.of(source.location)
     try:
@@ -81,8 +124,8 @@ def _version_files(source: TableSource, version: int) -> VersionFiles | None:
     except ObjectNotInPrerequisiteState:  # decoding reports it
         return None
     changes = changed_bodies(actions, ("cdc",))
-    # If a version has files with changes, its other files do not count
-    adds, removes = ([], []) if changes else (changed_bodies(actions, [k]) for k in ROW_KINDS)
+    is_enough = changes and not with_rows
+    adds, removes = ([], []) if is_enough else (changed_bodies(actions, [k]) for k in ROW_KINDS)
     changed, removed, added = (data_files(folder, bodies) for bodies in (changes, removes, adds))
     if changed is None or removed is None or added is None:
         return None

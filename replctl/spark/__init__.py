@@ -29,6 +29,7 @@ from replctl.spark.key_path import WritePath as WritePath
 from replctl.spark.key_path import estimated_path as estimated_path
 from replctl.spark.local_feed import VersionFiles as VersionFiles
 from replctl.spark.local_feed import feed_columns as feed_columns
+from replctl.spark.local_feed import update_columns as update_columns
 from replctl.spark.local_scan import DataFile as DataFile
 from replctl.spark.local_scan import LocalRow as LocalRow
 from replctl.spark.local_scan import MatchedFile as MatchedFile

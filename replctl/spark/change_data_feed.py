@@ -376,8 +376,10 @@ def _pairs_by_row_id(
     pair the other images by key.
     """
     source, row = change_source.source, row_value(change_source.source)
-    parts = []
+    parts = _updates_here(source, versions)
     for version in versions:
+        if version.updates is not None:
+            continue
         before = scan(source_at(source, version.version - 1), with_row_id=True)
         after = scan(source_at(source, version.version), with_row_id=True)
         parts.append(
@@ -405,6 +407,25 @@ def _pairs_by_row_id(
             f" version, {key})"
         )
     return f"{moved} UNION ALL {kept}"
+
+
+def _updates_here(source: TableSource, versions: Sequence[FeedVersion]) -> list[str]:
+    """Return SQL of the updated rows that this process has paired, as `_pairs_by_row_id` does."""
+    listed: defaultdict[Callable[[], str], list[int]] = defaultdict(list)
+    for version in versions:
+        if version.updates is not None:
+            listed[version.updates].append(version.version)
+    old, new = (
+        "struct({})".format(
+            ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns) or _NO_VALUES
+        )
+        for image in IMAGES
+    )
+    return [
+        f"SELECT version, row_id AS place, 'U' AS kind, {old} AS o, {new} AS n FROM {updates()}"
+        f" WHERE version IN ({', '.join(map(str, numbers))})"
+        for updates, numbers in listed.items()
+    ]
 
 
 def _key_forms(source: TableSource, key: Sequence[int]) -> str:

@@ -37,6 +37,7 @@ from replctl.spark.local_change import inserted as inserted
 from replctl.spark.local_change import inserted_values as inserted_values
 from replctl.spark.local_change import unconflicting as unconflicting
 from replctl.spark.local_feed import feed_rows as feed_rows
+from replctl.spark.local_feed import updated_rows as updated_rows
 from replctl.spark.local_rewrite import computed as computed
 from replctl.spark.local_rewrite import rows_in_order as rows_in_order
 from replctl.spark.local_write import write_rows as write_rows

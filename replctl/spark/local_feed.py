@@ -4,6 +4,8 @@ Delta's protocol, sections "Change Data Files" and "Deletion Vectors": if a vers
 files, these are its changes.  Otherwise its changes are the rows of the files that it adds and
 removes.  If it only changes the deletion vector of a file, its changes are the rows that the new
 vector deletes or restores.
+
+With row tracking, an updated row keeps its row id (section "Row Tracking").
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from os.path import realpath
 from replctl.record import dataclass
 from replctl.spark.local_scan import DataFile, FileReader, LocalRow, declining
 from replctl.spark.staged import StagedColumn
-from replctl.spark.values import TableColumn, TableSource
+from replctl.spark.values import IMAGES, TableColumn, TableSource
 
 _CHANGE_TYPE = TableColumn(0, "text", -1, "_change_type")
 
@@ -24,7 +26,7 @@ class VersionFiles:
     """The files with the changes of a version.
 
     Attributes:
-        changes: change data files; if there are any, the other files do not count.
+        changes: change data files; if there are any, `feed_rows` reads only them.
         removed, added: data files before and after the version.
     """
 
@@ -61,6 +63,61 @@ def feed_rows(source: TableSource, files: VersionFiles, most: int) -> list[list[
             else _differences(reader, files, columns)
         )
         return [[str(files.version), *values] for values in found]
+    return None
+
+
+def update_columns(source: TableSource) -> list[StagedColumn]:
+    """Return the columns of updated rows: version, row_id, and o<attnum> and n<attnum> for the old
+    and the new row.
+    """
+    images = (
+        StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for i in IMAGES for c in source.columns
+    )
+    return [StagedColumn("version", "int8"), StagedColumn("row_id", "int8"), *images]
+
+
+def updated_rows(
+    source: TableSource,
+    files: VersionFiles,
+    hidden: tuple[str | None, str | None],
+    most: int,
+) -> list[list[str | None]] | None:
+    """Return the rows that a version updates as canonical texts, in the columns of
+    `update_columns`.
+
+    Args:
+        source: the table, with its location and row tracking.
+        hidden: see `FileReader.read`.
+        most: the maximum number of rows in the files.
+
+    Returns:
+        the rows; None as for `feed_rows`.
+    """
+    assert source.location is not None
+    if any(file.first_row_id is None for file in (*files.removed, *files.added)):
+        return None
+    reader = FileReader(source.location, most)
+    with declining():
+        before, after = (
+            {
+                row.place[1]: row
+                for file in side
+                for row in reader.read(
+                    file, version, [column.at(version) for column in source.columns], hidden
+                )
+                .live()
+                .values()
+            }
+            for side, version in (
+                (files.removed, files.version - 1),
+                (files.added, files.version),
+            )
+        )
+        return [
+            [str(files.version), str(row_id), *before[row_id].values, *row.values]
+            for row_id, row in after.items()
+            if row.place[0] == files.version and row_id in before
+        ]
     return None
 
 

@@ -424,7 +424,8 @@ class FeedVersion:
         images: the view of the rows to compare, if they are already computed (`narrowed_version`):
             version, side, row_id, c<attnum>.
         feed: a function that returns the name of a view of the feed, if this process has read it
-            (`local_feed`).
+            (`local_feed.feed_columns`).
+        updates: the same for the updated rows, which row ids pair (`local_feed.update_columns`).
     """
 
     version: int
@@ -437,6 +438,7 @@ class FeedVersion:
     first: int | None = None
     images: str | None = None
     feed: Callable[[], str] | None = field(default=None, compare=False)
+    updates: Callable[[], str] | None = field(default=None, compare=False)
 
     @property
     def before(self) -> int:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from fix_replication import Database
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +28,37 @@ _BLOCKS = (
     " UPDATE k SET id = 100 - id WHERE id < 20;"
     " DELETE FROM l WHERE a = 3; INSERT INTO l VALUES (3, NULL); UPDATE l SET a = 4 WHERE a = 3",
 )
+
+
+def test_spark_reads_no_small_table_to_pair_rows(
+    publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.run("CREATE TABLE k (id int PRIMARY KEY, v text); CREATE TABLE l (a int, b text)")
+    publisher.run("ALTER TABLE l REPLICA IDENTITY FULL")
+    publisher.run("SELECT pg_create_logical_replication_slot('d', 'test_decoding')")
+    for table in ("k", "l"):
+        publisher.run(f"INSERT INTO {table} VALUES (1, 'x'), (2, 'y'), (3, 'z')")
+    publisher.run("UPDATE k SET id = 3 - id WHERE id < 3; UPDATE l SET a = 9; DELETE FROM k")
+    texts, query = list[str](), type(engine).sql
+
+    def noted(self, text, *, has_few_rows=False):  # type: ignore[no-untyped-def]
+        texts.append(text)
+        return query(self, text, has_few_rows=has_few_rows)
+
+    monkeypatch.setattr(type(engine), "sql", noted)
+    changes = "SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)"
+    shown = [text for (text,) in publisher.rows(changes) if text and " UPDATE: " in text]
+    assert sorted(shown) == [
+        "table public.k: UPDATE: old-key: id[integer]:1 new-tuple: id[integer]:2 v[text]:'x'",
+        "table public.k: UPDATE: old-key: id[integer]:2 new-tuple: id[integer]:1 v[text]:'y'",
+        *(
+            f"table public.l: UPDATE: old-key: a[integer]:{a} b[text]:'{b}'"
+            f" new-tuple: a[integer]:9 b[text]:'{b}'"
+            for a, b in ((1, "x"), (2, "y"), (3, "z"))
+        ),
+    ]
+    assert texts
+    assert not [text for text in texts if "delta" in text]
 
 
 @pytest.mark.slow(1)
