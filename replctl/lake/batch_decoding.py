@@ -34,6 +34,7 @@ from replctl.lake.catalog_name import check_names
 from replctl.lake.change_source import (
     change_source,
     changed_types,
+    check_restored_columns,
     feed_version,
     pieces_by_type,
     text_source,
@@ -224,6 +225,8 @@ class BatchDecoding:
             for piece, own in pieces_by_type(item, feeds):
                 check_decodable(self._session, piece, [version.version for version in own])
                 sources.append(change_source(piece, own))
+                if not remote.replica_identity:
+                    check_restored_columns(sources[-1], piece.published_as)
                 sourced.append(piece.relation)
                 retyped |= changed_types(relations[relid], piece.relation)
         if retyped:

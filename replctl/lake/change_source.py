@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import chain, groupby, product
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import LogEntry
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.lake.table_read import published_source, relation_at
 from replctl.replication.apply_error import DecodingFailure
@@ -49,6 +49,32 @@ def feed_version(entry: LogEntry, position: int) -> FeedVersion:
         bool(entry.detail.get("changes_keys")),
         bool(entry.detail.get("compared")),
     )
+
+
+def check_restored_columns(source: ChangeSource, published: Relation) -> None:
+    """Check that no version restores a published column that another program had dropped.  Use the
+    check for tables without a key: subscribers find their rows by all columns, but old rows
+    lack the values that subscribers still have.
+
+    Args:
+        published: the relation that subscribers see.
+
+    Raises:
+        DecodingFailure: a version does.
+    """
+    for version, column in product(source.versions, source.source.columns):
+        if column.attnum in source.published and column.returns(version.before, version.version):
+            name = published.column_at(column.attnum).name
+            raise DecodingFailure(
+                ObjectNotInPrerequisiteState(
+                    f'column "{name}" of table "{source.name}" was dropped and restored by another'
+                    " program",
+                    detail=f"Version {version.version} of the Delta table"
+                    f' "{source.source.location}" restores the column. Rows without a key are'
+                    " found by all their columns, and earlier versions lack this one.",
+                ),
+                published.relation_name,
+            )
 
 
 def pieces_by_type(
