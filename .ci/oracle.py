@@ -16,16 +16,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from replctl.spark import temporary_server
-from replctl.spark.java_start import BRIEF_OPTIONS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from java_options import TEST_OPTIONS
+
 from benchmarks.server_memory import FEW_CACHES, server_memory
 
 _REACHED = Path(__file__).with_name("reached_cases.txt")
 _MESSAGE = re.compile(r"^(?:ERROR|FATAL|DETAIL|HINT|CONTEXT|WARNING):.*$", re.MULTILINE)
 _JAVA = "spark.driver.extraJavaOptions"
-#: Most queries of the cases differ, so that the second compiler takes half of the processor time.
-_PROPERTIES = FEW_CACHES | {_JAVA: f"{FEW_CACHES[_JAVA]} {BRIEF_OPTIONS}"}
+_PROPERTIES = FEW_CACHES | {_JAVA: f"{FEW_CACHES[_JAVA]} {TEST_OPTIONS}"}
 #: One of this number of cases runs before the others.  The memory that the server uses then is the
 #: baseline for its memory at the end.
 _SETTLING = 3

@@ -6,20 +6,17 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from java_options import TEST_OPTIONS
 
 from replctl.catalog.cluster import Cluster
 from replctl.session import Session
 from replctl.spark import ServerConf, SparkConf, attach_server, open_engine, start_server
-from replctl.spark.java_start import BRIEF_OPTIONS
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _MASTER = "local[2]"
-#: Each worker has its own Spark, and most queries differ.  With the second compiler, 30 tests of
-#: subscriptions take a quarter more processor time.  One thread collects garbage, since other
-#: workers use the processors.
-PROPERTIES = {"spark.driver.extraJavaOptions": BRIEF_OPTIONS}
+PROPERTIES = {"spark.driver.extraJavaOptions": TEST_OPTIONS}
 _REMOTE = os.environ.get("SPARK_REMOTE")  # read before other fixtures remove it
 
 
