@@ -242,7 +242,7 @@ CASES = [
 ]
 
 
-_TRIED = sampled(CASES, 3)
+_TRIED = sampled(CASES, 3, 2)
 
 
 @dataclass
