@@ -12,14 +12,22 @@ _MAPPING = "delta.columnMapping.physicalName"
 
 
 def field(
-    name: str, physical: str | None = None, type_: Any = "string", *, nullable: bool = True
+    name: str,
+    physical: str | None = None,
+    type_: Any = "string",
+    *,
+    nullable: bool = True,
+    id_: int | None = None,
 ) -> dict[str, Any]:
     """Return a column of a Delta schema, or a field of a STRUCT.
 
     Args:
         physical: its name in data files under column mapping; None without column mapping.
+        id_: its id under column mapping.
     """
-    metadata = {} if physical is None else {_MAPPING: physical}
+    metadata: dict[str, Any] = {} if physical is None else {_MAPPING: physical}
+    if id_ is not None:
+        metadata["delta.columnMapping.id"] = id_
     return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
 
 
@@ -34,10 +42,12 @@ class OwnersLog:
 
     Attributes:
         is_mapped: the table has column mapping by name.
+        last_id: the last id of a column under column mapping.
     """
 
     location: Path
     is_mapped: bool = True
+    last_id: int | None = None
 
     def commit(
         self,
@@ -62,12 +72,15 @@ class OwnersLog:
             reader, writer = (2, 5) if self.is_mapped else (1, 2)
             actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}})
         if fields is not None:
+            configuration = {"delta.columnMapping.mode": "name"} if self.is_mapped else {}
+            if self.last_id is not None:
+                configuration["delta.columnMapping.maxColumnId"] = str(self.last_id)
             metadata = {
                 "id": "an id",
                 "format": {"provider": "parquet", "options": {}},
                 "schemaString": json.dumps(struct(*fields)),
                 "partitionColumns": list(partitioned_by),
-                "configuration": {"delta.columnMapping.mode": "name"} if self.is_mapped else {},
+                "configuration": configuration,
             }
             actions.append({"metaData": metadata})
         actions += [

@@ -18,8 +18,7 @@ from replctl.catalog.type_definition import (
     domain_statements,
     enum_statement,
 )
-from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.table_metadata import metadata_at
+from replctl.lake.restored_column import is_restored
 from replctl.replication.published_relation import TableToCopy
 from replctl.replication.table_definition import (
     ColumnDefinition,
@@ -115,21 +114,15 @@ def _is_computed(catalog: Catalog, relation: Relation, column: Column) -> bool:
 
 def _is_restored(catalog: Catalog, relation: Relation, column: Column) -> bool:
     """Return whether a column that was added at the catalog's LSN is one that another program had
-    dropped.  Without column mapping, all rows were replaced, so the publisher sends them.
+    dropped (`is_restored`).
     """
     lsn, storage = catalog.snapshot.as_of_lsn, relation.storage
     if lsn is None or storage is None or not storage.is_adopted:
         return False
-    stored = storage.columns[column.attnum]
-    if stored.since_version is None or stored.renamed_version is None:
-        return False
     version = version_at(catalog, relation.oid, lsn)
-    if version is None or stored.since_version >= version:
+    if version is None:
         return False
-    try:
-        return metadata_at(storage.location, version).is_mapped
-    except ObjectNotInPrerequisiteState:  # unknown
-        return True
+    return is_restored(storage, storage.columns[column.attnum], version - 1, version)
 
 
 def _types(environment: CatalogEnvironment, name: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import subscriptions_of_relation
-from replctl.catalog.pg_wal import broken_since, last_committed_version
+from replctl.catalog.pg_wal import broken_since, last_committed_version, version_at
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     ConnectionFailure,
@@ -35,6 +35,7 @@ from replctl.lake.past_snapshot import past_snapshot
 from replctl.lake.published_definition import table_definition
 from replctl.lake.recovery import recover
 from replctl.lake.remote_relation import check_filters, remote_relation, remote_table
+from replctl.lake.restored_column import is_restored
 from replctl.lake.small_source import with_small_rows
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, published_source
 from replctl.lake.version_chain import replaced
@@ -162,7 +163,12 @@ class PublishedTables:
                 return None
             before = {name: earlier[starts[name]].get(name, {}) for name in after}
             tables = {origin.relid for origins in after.values() for origin in origins.values()}
-            return OriginChange(before, after, changed_by_others(catalog.connection, tables))
+            foreign = changed_by_others(catalog.connection, tables)
+            restored = {
+                name: _restored(catalog, origins, starts[name], log.to_lsn)
+                for name, origins in after.items()
+            }
+            return OriginChange(before, after, foreign, restored)
 
     def _origins(
         self, catalog: Catalog, lsn: int, names: Sequence[str]
@@ -297,6 +303,32 @@ class PublishedTables:
         if relation is None:
             raise UndefinedTable(f'relation "{name}" does not exist on the publisher')
         return relation
+
+
+def _restored(
+    catalog: Catalog, origins: Mapping[str, ColumnOrigin], start: int, end: int
+) -> list[str]:
+    """Return the names of the columns of an adopted table that it lacked at the LSN `start`, and
+    that other programs have restored with their values.
+
+    Args:
+        origins: the published columns at the LSN `end`.
+    """
+    (relid,) = {origin.relid for origin in origins.values()}
+    (before, then), (after, now) = (
+        (version_at(catalog, relid, lsn), load_relations(catalog.as_of(lsn), [relid]).get(relid))
+        for lsn in (start, end)
+    )
+    if then is None or now is None or now.storage is None or before is None or after is None:
+        return []
+    known = {column.attnum for column in then.columns}
+    stored = now.storage.columns
+    return [
+        name
+        for name, origin in origins.items()
+        if origin.attnum not in known
+        and is_restored(now.storage, stored[origin.attnum], before, after)
+    ]
 
 
 def _is_written(catalog: Catalog, relation: Relation) -> bool:

@@ -93,6 +93,18 @@ def _words(operation: str) -> str:
     return f"replaced the table ({operation})"
 
 
+def keeps_files(location: str, version: int) -> bool:
+    """Return whether a version keeps some files of a table as they are, with the same deletion
+    vectors.  Return False if the log no longer says what the files were.
+    """
+    last = {key: kind for kind, key, _body in row_actions(location, version)}
+    try:
+        before = files_at(location, version - 1)
+    except ObjectNotInPrerequisiteState:
+        return False
+    return any(last.get(file_key(body)) != "remove" for body in before)
+
+
 def _replaces_files(location: str, version: int) -> bool:
     """Return whether a version removes all files that a table had, and adds new ones."""
     last = {key: kind for kind, key, _body in row_actions(location, version)}

@@ -11,7 +11,7 @@ from replctl.lake.missing_column import adding_statements
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation
-from replctl.replication.replaced_column import OriginChange
+from replctl.replication.replaced_column import ForeignColumns, OriginChange
 
 
 class TargetOrigins:
@@ -20,8 +20,12 @@ class TargetOrigins:
     def __init__(self, state: SubscriberState) -> None:
         self._state = state
 
-    def follow(self, change: OriginChange, *, is_followed: bool) -> dict[RelationName, list[str]]:
-        """Return the replaced columns of tables.  If there are none, record the new origins."""
+    def follow(
+        self, change: OriginChange, *, is_followed: bool
+    ) -> dict[RelationName, ForeignColumns]:
+        """Return the columns of tables whose values the tables lack.  If there are none, record the
+        new origins.
+        """
         members = self._state.relations()
         found = {name: members[name].relid for name in change.after if name in members}
         oid = self._state.subscription.oid
@@ -29,20 +33,22 @@ class TargetOrigins:
             tables = load_relations(catalog, found.values())
             stored = column_origins(catalog.connection, oid, tables)
         relids = {name: relid for name, relid in found.items() if relid in tables}
-        replaced: dict[RelationName, list[str]] = {}
+        lacking: dict[RelationName, ForeignColumns] = {}
         new: dict[int, dict[int, ColumnOrigin]] = {}
         for name, relid in relids.items():
             known = _by_name(tables[relid], stored.get(relid, {}), change.before.get(name, {}))
-            if columns := change.replaced(name, known, is_followed=is_followed):
-                replaced[name] = columns
+            columns = {column.name for column in tables[relid].columns}
+            found_columns = change.lacking(name, known, columns, is_followed=is_followed)
+            if found_columns != ForeignColumns():
+                lacking[name] = found_columns
             recorded = change.recorded(name, known, is_followed=is_followed)
             new[relid] = stored.get(relid, {}) | _by_attnum(tables[relid], recorded)
         changed = {relid: kept for relid, kept in new.items() if kept != stored.get(relid)}
-        if changed and not replaced:
+        if changed and not lacking:
             with self._state.writing() as catalog:
                 for relid, kept in changed.items():
                     put_column_origins(catalog.connection, oid, relid, kept)
-        return replaced
+        return lacking
 
     def adding_statements(self, remote: RemoteRelation) -> str:
         """Return the statements that add published columns that their table lacks; "" for none."""

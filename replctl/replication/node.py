@@ -22,7 +22,7 @@ from replctl.errors import Notice
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
-from replctl.replication.replaced_column import OriginChange
+from replctl.replication.replaced_column import ForeignColumns, OriginChange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.replication.update_transformation import Action
 from replctl.session_thread import CALLING_THREAD, SessionThread
@@ -529,12 +529,14 @@ class Changes(Protocol):
 class ColumnOrigins(Protocol):
     """The interface to the origins of the values in the columns of a subscription's tables."""
 
-    def follow(self, change: OriginChange, *, is_followed: bool) -> dict[RelationName, list[str]]:
-        """Return the columns of published tables that other programs have replaced.  If there are
-        none, record the new origins.
+    def follow(
+        self, change: OriginChange, *, is_followed: bool
+    ) -> dict[RelationName, ForeignColumns]:
+        """Return the columns of published tables whose values the targets lack, because other
+        programs have replaced or restored them.  If there are none, record the new origins.
 
         Args:
-            is_followed: see `OriginChange.replaced`.
+            is_followed: see `OriginChange.lacking`.
         """
 
     def adding_statements(self, remote: RemoteRelation) -> str:

@@ -1,18 +1,33 @@
 """Detect published columns that other programs have replaced: they dropped or renamed a column, and
-another column now has its name.
+another column now has its name.  Detect also columns that they have dropped and restored, if the
+target was copied in between.
 
-This changes no row, so PostgreSQL's rule would keep the values of the former column at the
-subscriber.  Within PostgreSQL the user changes both tables; the owner of an adopted table does not
-know the subscribers.
+This changes no row, so PostgreSQL's rule would keep the values that the subscriber has.  Within
+PostgreSQL the user changes both tables; the owner of an adopted table does not know the
+subscribers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import field
 
 from replctl.catalog.column_origin import ColumnOrigin, Origins
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignColumns:
+    """Published columns of a table whose values the target lacks, by their names.
+
+    Attributes:
+        replaced: columns that have the names of other columns now.
+        restored: columns that were dropped, and restored with their values.
+    """
+
+    replaced: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +38,35 @@ class OriginChange:
         before, after: the origins by table.
         foreign: the numbers of the columns that other programs have dropped or renamed, rather than
             ALTER TABLE, by the OIDs of the tables.
+        restored: the names of the columns that other programs have restored in the range, by table.
     """
 
     before: Mapping[RelationName, Origins]
     after: Mapping[RelationName, Origins]
     foreign: Mapping[int, Collection[int]]
+    restored: Mapping[RelationName, Collection[str]] = field(default_factory=dict)
 
-    def replaced(self, table: RelationName, known: Origins, *, is_followed: bool) -> list[str]:
-        """Return the columns of a table that were replaced.
+    def lacking(
+        self, table: RelationName, known: Origins, columns: Collection[str], *, is_followed: bool
+    ) -> ForeignColumns:
+        """Return the columns of a table whose values the target lacks.
 
         Args:
             known: the origins of the values in the target's columns, by the columns' names.
+            columns: the names of the target's columns.
             is_followed: the target drops and adds columns like the published table.  So only the
-                fields of STRUCTs can be replaced.
+                fields of STRUCTs can be replaced, and a restored column that the target lacks is
+                reported when it cannot be added.
         """
+        restored = [
+            name
+            for name in self.restored.get(table, ())
+            if name not in known and (name in columns or not is_followed)
+        ]
+        replaced = self._replaced(table, known, is_followed=is_followed)
+        return ForeignColumns(tuple(replaced), tuple(sorted(restored)))
+
+    def _replaced(self, table: RelationName, known: Origins, *, is_followed: bool) -> list[str]:
         found = []
         for name, now in self.after[table].items():
             origin = known.get(name)
@@ -55,7 +85,7 @@ class OriginChange:
         longer published keep their origins.
 
         Args:
-            known, is_followed: see `replaced`.
+            known, is_followed: see `lacking`.
         """
         recorded = dict(known)
         for name, now in self.after[table].items():

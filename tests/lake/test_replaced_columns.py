@@ -21,7 +21,7 @@ from replctl.lake.published_tables import PublishedTables
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
-from replctl.replication.replaced_column import OriginChange
+from replctl.replication.replaced_column import ForeignColumns, OriginChange
 from replctl.session import Session
 
 _ID = field("id", "c1", "integer")
@@ -32,7 +32,7 @@ class _Copy:
     """A table of an owner, and a subscription that follows it."""
 
     def __init__(self, cluster: Cluster, folder: Path, fields: _Schema, options: str = "") -> None:
-        self.owner = OwnersLog(folder / "t")
+        self.owner = OwnersLog(folder / "t", last_id=2)
         self.owner.commit(fields)
         Database(Session.connect(cluster, "postgres", "postgres")).run("CREATE DATABASE source")
         self.source = Database(Session.connect(cluster, "source", "postgres"))
@@ -140,7 +140,68 @@ def test_a_target_does_not_follow_a_column_that_was_put_back(
     error = '55000 column "v" of table "public.t" cannot follow the published column'
     assert copy.sync() == error
     copy.target.run("ALTER TABLE t ADD COLUMN v text")
+    assert copy.sync() == _lacks_restored("v")  # the HINT also says REFRESH TABLE
+
+
+@pytest.mark.parametrize("options", ["", ", follow_schema = true"])
+@pytest.mark.parametrize("has_column", [False, True])
+def test_a_copy_without_a_column_that_is_restored_lacks_its_values(
+    cluster: Cluster, tmp_path: Path, options: str, has_column: bool
+) -> None:
+    """The table is copied after the owner has dropped the column."""
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    copy.target.run("DROP SUBSCRIPTION s")
+    if not has_column:
+        copy.target.run("ALTER TABLE t DROP COLUMN v")
+    copy.owner.commit([_ID])
+    enter_foreign_versions(copy.source.session)
+    copy.target.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p"
+        f" WITH (copy_data = false{options})"
+    )
     assert copy.sync() is None
+    copy.owner.commit([_ID, field("n", "c3")])
+    if not has_column or not options:
+        copy.target.run("ALTER TABLE t ADD COLUMN n text")
+    assert copy.sync() is None  # a new column has no values
+    copy.owner.commit([_ID, field("v", "c2"), field("n", "c3")])
+    error = _lacks_restored("v")
+    if options and not has_column:
+        error = '55000 column "v" of table "public.t" cannot follow the published column'
+    for _ in range(2):
+        assert copy.sync() == error
+
+
+def _lacks_restored(name: str) -> str:
+    return (
+        f'55000 column "{name}" of published table "public.t" was dropped and restored by another'
+        " program"
+    )
+
+
+@pytest.mark.parametrize("options", ["", ", follow_schema = true"])
+@pytest.mark.parametrize("id_", [2, 3])
+def test_a_column_that_was_dropped_before_adoption_is_restored(
+    cluster: Cluster, tmp_path: Path, options: str, id_: int
+) -> None:
+    """Its id is not greater than the last id that Delta has given."""
+    owner = OwnersLog(tmp_path / "t", last_id=2)
+    first, second = field("id", "c1", "integer", id_=1), field("v", f"c{id_}", id_=id_)
+    owner.commit([first, field("v", "c2", id_=2)], added=[{}])
+    owner.commit([first])
+    copy = _Copy(cluster, tmp_path, [first], options)
+    assert copy.sync() is None
+    if not options:
+        copy.target.run("ALTER TABLE t ADD COLUMN v text")
+    copy.owner.last_id = 3
+    copy.owner.commit([first, second])
+    if id_ == 3:
+        assert copy.sync() is None
+    elif options:
+        error = '55000 column "v" of table "public.t" cannot follow the published column'
+        assert copy.sync() == error
+    else:
+        assert copy.sync() == _lacks_restored("v")
 
 
 def test_a_copy_that_is_newer_than_a_range_has_no_origins_in_it(
@@ -184,7 +245,8 @@ def test_columns_of_another_cluster_are_no_replaced_columns(
         "v": ColumnOrigin(5, 4, {}, cluster_of_now),
     }
     change = OriginChange({}, {name: now}, {5: [3]})
-    assert change.replaced(name, known, is_followed=False) == replaced
+    found = change.lacking(name, known, known, is_followed=False)
+    assert found == ForeignColumns(tuple(replaced))
     if not replaced:
         assert change.recorded(name, known, is_followed=False) == now
 

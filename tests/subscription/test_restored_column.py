@@ -1,7 +1,8 @@
-"""Another program drops and restores a column of a published table without a key.
+"""Another program drops and restores a column of a published table.
 
-Subscribers find the rows of such a table by all columns, but old rows lack the values of the
-column.  So the subscription stops, and the statement of its HINT makes the copy equal.
+The subscription stops, and the statement of its HINT makes the copy equal, in two cases.  If the
+table has no key, subscribers find its rows by all columns, but old rows lack the values of the
+column.  If the table was copied in between, the copy lacks these values.
 """
 
 from __future__ import annotations
@@ -61,3 +62,51 @@ def test_the_hint_makes_the_copy_equal(
         shown = "id, v" if name == "unpublished" else "*"
         rows = [sorted(side.rows(f"SELECT {shown} FROM {name}")) for side in (source, target)]
         assert rows[0] == rows[1], name
+
+
+def test_a_copy_that_was_made_without_the_column(
+    engine: Engine, source: Database, target: Database, tmp_path: Path
+) -> None:
+    """RESTORE changes no row here, but the rows have their values again."""
+    names = ("keyed", "keyless", "followed", "adopted_late")
+    tables = {name: f"delta.`{tmp_path / name}`" for name in names}
+
+    def adopt(name: str) -> None:
+        key = "" if name == "keyless" else "(PRIMARY KEY (id) NOT ENFORCED)"
+        source.run(f"CREATE TABLE {name} {key} USING delta LOCATION '{tmp_path / name}'")
+        if not key:
+            source.run(f"ALTER TABLE {name} REPLICA IDENTITY FULL")
+        source.run(f"CREATE PUBLICATION {name} FOR TABLE {name}")
+
+    for name, table in tables.items():
+        engine.run(
+            f"CREATE TABLE {table} (id INT, v STRING, n INT) USING delta"
+            " TBLPROPERTIES (delta.columnMapping.mode = 'name')"
+        )
+        engine.run(f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+        if name != "adopted_late":
+            adopt(name)
+        engine.run(f"ALTER TABLE {table} DROP COLUMN n")
+    adopt("adopted_late")
+    target.run("CREATE TABLE keyed (id int PRIMARY KEY, v text, n int)")
+    target.run("CREATE TABLE keyless (id int, v text, n int)")
+    target.run("CREATE TABLE adopted_late (id int PRIMARY KEY, v text, n int)")
+    for name in names:
+        options = " WITH (create_tables, follow_schema)" if name == "followed" else ""
+        target.run(
+            f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=source' PUBLICATION {name}{options}"
+        )
+    assert target.sync() == []
+    for table in tables.values():
+        engine.run(_RESTORE.format(t=table))
+    failures = {failure.subscription: failure.error for failure in target.sync()}
+    what = "was dropped and restored by another program"
+    shown = {name: f'column "n" of published table "public.{name}" {what}' for name in names}
+    shown["followed"] = 'column "n" of table "public.followed" cannot follow the published column'
+    assert {name: error.message for name, error in failures.items()} == shown
+    for error in failures.values():
+        follow_hint(error.hint, target, {"source": source}.__getitem__)
+    assert target.sync() == []
+    for name in names:
+        rows = [sorted(side.rows(f"SELECT id, v, n FROM {name}")) for side in (source, target)]
+        assert rows[0] == rows[1] == [("1", "a", "1"), ("2", "b", "2"), ("3", "c", "3")], name
