@@ -15,6 +15,9 @@ from replctl.spark.normal_form import matches, matching_form, stored_form
 from replctl.spark.outcome import NO_COLUMNS, new_values_sql
 from replctl.spark.values import Target, TargetColumn
 
+#: The order in which changes find equal rows: the oldest first.
+_ORDER = "row_version, row_id, leaf"
+
 
 def whole_row_sql(target: Target, changes: str, missing: str) -> str:
     """Return SQL of the rows of an outcome for simultaneous changes (the `joined` of
@@ -25,15 +28,9 @@ def whole_row_sql(target: Target, changes: str, missing: str) -> str:
         missing: SQL condition: the change is already known to have no row.
     """
     sent = [column for column in target.columns if column.sent is not None]
-    equal = _same(sent, "t.c", "ch.o")
     changed, candidates = _ranked_sides(target, sent, changes, missing)
-    stored = "".join(f", t.c{c.attnum} AS c{c.attnum}" for c in target.columns)
-    same = f"{equal} AND t.rank = ch.rank"
-    matched = f"SELECT ch.*, t.leaf{stored} FROM ({changed}) ch JOIN ({candidates}) t ON {same}"
-    kept = (
-        f"SELECT t.leaf{stored}, ch.position FROM ({candidates}) t LEFT JOIN ({changed}) ch ON"
-        f" {same}"
-    )
+    same = f"{_same(sent, 't.c', 'ch.o')} AND t.rank = ch.rank"
+    matched, kept = _met_rows(target, sent, changed, candidates, same)
     plain = [column for column in target.columns if column.generated is None]
     gone = ", ".join(f"{'c' if c.sent is None else 'o'}{c.attnum} AS w{c.attnum}" for c in plain)
     gone = gone or NO_COLUMNS
@@ -47,12 +44,12 @@ def whole_row_sql(target: Target, changes: str, missing: str) -> str:
     moved = new_values_sql(target, "TRUE", "1L", "m", "m")
     added = new_values_sql(target, "FALSE", place, "ch", None)
     return (
-        "SELECT if(rank = 1, 'D', 'R') AS op, position, action, leaf AS old_leaf, 0L AS missing_u,"
-        f" 0L AS missing_d, {gone}{no_old} FROM ({matched}) WHERE rank = 1 OR action = 'D'"
+        "SELECT if(is_first, 'D', 'R') AS op, position, action, leaf AS old_leaf, 0L AS missing_u,"
+        f" 0L AS missing_d, {gone}{no_old} FROM ({matched}) WHERE is_first OR action = 'D'"
         f" UNION ALL SELECT 'I', position, action, leaf, 0L, 0L, {moved}{no_old} FROM ({matched}) m"
         " WHERE action = 'U'"
         f" UNION ALL SELECT 'I', 0L, 'I', leaf, 0L, 0L, {staying}{no_old} FROM ({kept})"
-        " WHERE position IS NULL"
+        " WHERE position IS NULL AND is_touched"
         " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
         f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM ({changed}) ch"
         f" LEFT ANTI JOIN ({candidates}) t ON {same}"
@@ -62,6 +59,36 @@ def whole_row_sql(target: Target, changes: str, missing: str) -> str:
         f" FROM {changes} ch"
         " WHERE action = 'I'"
     )
+
+
+def _met_rows(
+    target: Target, sent: Sequence[TargetColumn], changed: str, candidates: str, same: str
+) -> tuple[str, str]:
+    """Return SQL of the changes with the rows that they find, and SQL of all rows that equal these,
+    with the position of their change or NULL.
+
+    MERGE deletes all equal rows of a leaf partition in which a change finds one of them.  Such rows
+    are `is_touched`, and one of the changes that find them is `is_first`.
+
+    Args:
+        changed, candidates: see `_ranked_sides`.
+        same: the condition that a change (ch) finds a row (t).
+    """
+    stored = "".join(f", t.c{c.attnum} AS c{c.attnum}" for c in target.columns)
+    is_first, is_touched = "ch.rank = 1", "TRUE"
+    if len(target.leaves) > 1:
+        in_leaf = f"PARTITION BY {', '.join(['t.leaf', *_forms(sent, 't.c')])}"
+        is_first = f"row_number() OVER ({in_leaf} ORDER BY t.rank) = 1"
+        is_touched = f"count(ch.position) OVER ({in_leaf}) > 0"
+    matched = (
+        f"SELECT ch.*, t.leaf{stored}, {is_first} AS is_first FROM ({changed}) ch"
+        f" JOIN ({candidates}) t ON {same}"
+    )
+    kept = (
+        f"SELECT t.leaf{stored}, ch.position, {is_touched} AS is_touched FROM ({candidates}) t"
+        f" LEFT JOIN ({changed}) ch ON {same}"
+    )
+    return matched, kept
 
 
 def _ranked_sides(
@@ -79,19 +106,23 @@ def _ranked_sides(
     if all(map(_is_found_as_stored, sent)):
         changed = f"SELECT *, {_rank(sent, 'o', 'position')} {needing}"
         return changed, (
-            f"SELECT t.*, {_rank(sent, 'c', 'row_version, row_id')}"
+            f"SELECT t.*, {_rank(sent, 'c', _ORDER)}"
             f" FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
         )
     changed = f"SELECT * {needing}"
     candidates = f"SELECT t.* FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
-    one, other = (changed, "o", "position"), (candidates, "c", "row_version, row_id")
+    one, other = (changed, "o", "position"), (candidates, "c", _ORDER)
     return _exact_first(sent, *one, other), _exact_first(sent, *other, one)
 
 
 def _rank(sent: Sequence[TargetColumn], image: str, order: str) -> str:
     """Return SQL of the number of a row among equal rows."""
-    forms = ", ".join(matching_form(c, f"{image}{c.attnum}") for c in sent) or "1"
+    forms = ", ".join(_forms(sent, image)) or "1"
     return f"row_number() OVER (PARTITION BY {forms} ORDER BY {order}) AS rank"
+
+
+def _forms(columns: Sequence[TargetColumn], image: str) -> list[str]:
+    return [matching_form(column, f"{image}{column.attnum}") for column in columns]
 
 
 def _exact_first(
