@@ -9,7 +9,7 @@ name.  The same applies if a version replaces the whole schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,18 +85,22 @@ def column_changes(
     *,
     is_adopted: bool = True,
     replaces_rows: bool = True,
+    keeps_files: Callable[[], bool] = lambda: False,
 ) -> ColumnChanges:
     """Return the differences between the columns of a version and the known columns.
 
     If a known column is missing and a new column has its name, the table was replaced, and both are
-    the same column.  But if the known column was dropped in an earlier version, the new column is a
-    different one.  Without column mapping, it is the same one if the version replaces all rows, as
-    RESTORE does: then all its values come from this version.
+    the same column.  But if files of an adopted table stay, RESTORE has brought back an earlier
+    column with this name, and its values: the new column is a different one.  It is also a
+    different one if the known column was dropped in an earlier version.  Without column mapping, it
+    is the same one if the version replaces all rows, as RESTORE does: then all its values come from
+    this version.
 
     Args:
         is_adopted: the table is adopted.  Columns of replctl's own tables keep their spelling:
             names that differ only in case are the same for Delta.
         replaces_rows: the version replaces all rows of the table.
+        keeps_files: returns whether the version keeps files as they are.
     """
     matched: dict[int, _Field] = {}
     rest: list[_Field] = []
@@ -111,7 +115,8 @@ def column_changes(
     for field in rest:
         open_columns = [c for c in known if c.number not in matched and not c.is_dropped]
         column = _by_name(field["name"], open_columns)
-        if column is None:
+        is_mapped = physical_name(field) is not None
+        if column is None or (is_adopted and is_mapped and keeps_files()):
             new.append(field)
         else:
             matched[column.number] = field
@@ -170,6 +175,7 @@ def follow_columns(
     *,
     notes_dropped: bool = True,
     replaces_rows: bool = True,
+    keeps_files: Callable[[], bool] = lambda: False,
 ) -> None:
     """Record the changes that another writer's commit makes to the columns of a table.  They are
     valid from this commit on.
@@ -184,7 +190,7 @@ def follow_columns(
     Args:
         found: the columns of the table at this version (delta_log.columns_of).
         notes_dropped: missing columns were dropped.  If false, replctl creates them again.
-        replaces_rows: see `column_changes`.
+        replaces_rows, keeps_files: see `column_changes`.
     """
     _rename_columns(catalog, relid, _renamed_back(catalog, relid, found), version)
     relation = get_relation(catalog, relid)
@@ -192,7 +198,12 @@ def follow_columns(
     is_adopted = storage is not None and storage.is_adopted
     known = _followed_columns(catalog, relid, relation)
     changes = column_changes(
-        known, found, version, is_adopted=is_adopted, replaces_rows=replaces_rows
+        known,
+        found,
+        version,
+        is_adopted=is_adopted,
+        replaces_rows=replaces_rows,
+        keeps_files=keeps_files,
     )
     lost = _lost_columns(catalog, relation, changes) if notes_dropped else {}
     for stored in changes.renamed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
@@ -61,7 +62,7 @@ from replctl.lake.feed_choice import with_feeds
 from replctl.lake.foreign_files import has_foreign_files, leads_out, trust_hint
 from replctl.lake.owners_comment import follow_comments
 from replctl.lake.partition_zone import check_partition_zones
-from replctl.lake.replacement import replaces_table
+from replctl.lake.replacement import keeps_files, replaces_table
 from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement
 from replctl.lake.unknown_mark import check_mark
@@ -473,7 +474,12 @@ def enter_versions(
                 found = columns_of(commit.metadata, storage.location, commit.version)
                 is_replaced = replaces_table(storage.location, commit)
                 follow_columns(
-                    catalog, relation.oid, found, commit.version, replaces_rows=is_replaced
+                    catalog,
+                    relation.oid,
+                    found,
+                    commit.version,
+                    replaces_rows=is_replaced,
+                    keeps_files=partial(keeps_files, storage.location, commit.version),
                 )
                 follow_comments(catalog, relation.oid, commit.version)
         if xid is None and own_xid is not None and is_within:

@@ -120,7 +120,7 @@ def adopted(session: Session, tmp_path: Path) -> Adopted:
         ((_ID, ("w", "string", "v"), _N), {"id", "v", "n"}, None),
         ((_ID, _V), {"id", "v"}, None),
         ((_ID, _V), {"id", "n"}, ("n", None)),
-        ((_ID, _V, ("n", "integer", "col-1")), {"n"}, None),  # replaced in one version
+        ((_ID, _V, ("n", "integer", "col-1")), {"n"}, ("n", None)),  # the files have no col-1
         ((_ID, _V, ("n", "long", "n")), {"n"}, None),
         ((_ID, _V, ("n", "string", "n")), {"n"}, ("n", "string")),
         ((_ID, _V, ("n", "string", "n")), {"id", "v"}, None),

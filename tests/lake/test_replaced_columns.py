@@ -204,6 +204,27 @@ def test_a_column_that_was_dropped_before_adoption_is_restored(
         assert copy.sync() == _lacks_restored("v")
 
 
+@pytest.mark.parametrize("removed", [[], ["0-0.parquet"]])
+def test_an_earlier_column_of_the_name_is_restored(
+    cluster: Cluster, tmp_path: Path, removed: Sequence[str]
+) -> None:
+    """The owner has dropped a column and added one with its name before the table was adopted.
+
+    Args:
+        removed: the files that RESTORE removes.  The publisher sends the rows of these files.
+    """
+    owner = OwnersLog(tmp_path / "t")
+    owner.commit([_ID, field("v", "c2")], added=[{}])
+    owner.commit([_ID])
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c3")])
+    copy.owner.commit([_ID, field("v", "c2")], removed=removed)
+    if not removed:
+        assert copy.sync() == _stopped("v")
+    enter_foreign_versions(copy.source.session)
+    found = [c.attnum for c in relation_of(copy.source.session).columns if c.name == "v"]
+    assert found == [2 if removed else 3]
+
+
 def test_a_copy_that_is_newer_than_a_range_has_no_origins_in_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -64,11 +64,11 @@ def test_the_hint_makes_the_copy_equal(
         assert rows[0] == rows[1], name
 
 
-def test_a_copy_that_was_made_without_the_column(
+def test_a_copy_that_was_made_without_the_values(
     engine: Engine, source: Database, target: Database, tmp_path: Path
 ) -> None:
     """RESTORE changes no row here, but the rows have their values again."""
-    names = ("keyed", "keyless", "followed", "adopted_late")
+    names = ("keyed", "keyless", "followed", "adopted_late", "added_again")
     tables = {name: f"delta.`{tmp_path / name}`" for name in names}
 
     def adopt(name: str) -> None:
@@ -84,13 +84,16 @@ def test_a_copy_that_was_made_without_the_column(
             " TBLPROPERTIES (delta.columnMapping.mode = 'name')"
         )
         engine.run(f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
-        if name != "adopted_late":
+        if name not in ("adopted_late", "added_again"):
             adopt(name)
         engine.run(f"ALTER TABLE {table} DROP COLUMN n")
+    engine.run(f"ALTER TABLE {tables['added_again']} ADD COLUMN n INT")
     adopt("adopted_late")
+    adopt("added_again")
     target.run("CREATE TABLE keyed (id int PRIMARY KEY, v text, n int)")
     target.run("CREATE TABLE keyless (id int, v text, n int)")
     target.run("CREATE TABLE adopted_late (id int PRIMARY KEY, v text, n int)")
+    target.run("CREATE TABLE added_again (id int PRIMARY KEY, v text, n int)")
     for name in names:
         options = " WITH (create_tables, follow_schema)" if name == "followed" else ""
         target.run(
@@ -103,6 +106,7 @@ def test_a_copy_that_was_made_without_the_column(
     what = "was dropped and restored by another program"
     shown = {name: f'column "n" of published table "public.{name}" {what}' for name in names}
     shown["followed"] = 'column "n" of table "public.followed" cannot follow the published column'
+    shown["added_again"] = shown["added_again"].replace("dropped and restored", "replaced")
     assert {name: error.message for name, error in failures.items()} == shown
     for error in failures.values():
         follow_hint(error.hint, target, {"source": source}.__getitem__)
