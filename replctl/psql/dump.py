@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from replctl.dump.dumped_database import DumpOptions, dump_database
-from replctl.durable_file import durable_rename
+from replctl.durable_file import replaced_file
 from replctl.psql.psql_settings import PsqlSettings
 from replctl.psql.reporting import reporting_errors, showing_progress
 
@@ -25,14 +24,10 @@ def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -
             sys.stdout.writelines(parts)
             sys.stdout.flush()
             return bool(succeeded)
-        unfinished = Path(f"{file}.unfinished")
         try:
-            with unfinished.open("w", encoding="utf-8", newline="\n") as target:
+            with replaced_file(file) as target:
                 target.writelines(parts)
-            durable_rename(unfinished, Path(file))
         except OSError as error:  # such as a full disk: the former dump stays
             settings.messages.error(f'could not write "{file}": {error.strerror}')
             succeeded.clear()
-        finally:
-            unfinished.unlink(missing_ok=True)
     return bool(succeeded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -192,6 +193,44 @@ def test_the_command_writes_a_file_whole_or_not_at_all(psql: Psql, tmp_path: Pat
     refused = psql("dump", "-s", "-f", str(tmp_path / "no" / "dump.sql"))
     assert refused.exit_code == 1
     assert refused.stderr.endswith('dump.sql": No such file or directory\n')
+
+
+def test_a_dump_replaces_the_content_of_a_file_and_nothing_else(psql: Psql, tmp_path: Path) -> None:
+    psql("-c", "CREATE TABLE t (a int)")
+    dump = psql("dump", "--schema-only").stdout
+    target, link = tmp_path / "dump.sql", tmp_path / "link.sql"
+    target.write_text("before", encoding="utf-8")
+    target.chmod(0o600)  # it may have the passwords of subscriptions
+    link.symlink_to("dump.sql")
+    others = tmp_path / "dump.sql.unfinished"
+    others.write_text("of somebody else", encoding="utf-8")
+    assert psql("dump", "-s", "-f", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == dump
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert others.read_text(encoding="utf-8") == "of somebody else"
+    assert len(list(tmp_path.glob("*.unfinished"))) == 1
+
+
+def test_a_dump_is_written_into_a_pipe(psql: Psql, tmp_path: Path) -> None:
+    psql("-c", "CREATE TABLE t (a int)")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert psql("dump", "-s", "-f", str(pipe)).exit_code == 0
+        assert os.read(reader, 1 << 16).decode() == psql("dump", "-s").stdout
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()  # a device, such as /dev/null, is no file to be replaced either
+
+
+def test_a_dump_without_a_name_is_refused(psql: Psql) -> None:
+    refused = psql("dump", "-s", "-f", "")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        'replctl: error: could not write "": No such file or directory\n',
+    )
 
 
 def test_an_adopted_table_is_adopted_again(psql: Psql, tmp_path: Path) -> None:
