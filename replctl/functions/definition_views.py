@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection, Iterator
 
 from replctl.catalog import schema
+from replctl.catalog.acl import Privilege
 from replctl.catalog.initdb import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.pg_class import (
     KeyDetail,
@@ -38,16 +39,23 @@ from replctl.types.type_kind import TypeStorage
 
 
 def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
+    privileges = context.environment.privileges
     for relation in user_relations(context, [RelKind.SEQUENCE]):
         sequence = get_sequence(context.catalog, relation.oid)
         assert sequence is not None
+        # As in system_views.sql: the other columns are for everybody
+        is_readable = any(
+            privileges.has_on_relation(relation, privilege)
+            for privilege in (Privilege.SELECT, Privilege.USAGE)
+        )
         yield {
             "schemaname": relation.schema, "sequencename": relation.name,
             "sequenceowner": context.environment.role_name(relation.owner),
             "data_type": type_oid(sequence.type), "start_value": sequence.start,
             "min_value": sequence.minimum, "max_value": sequence.maximum,
             "increment_by": sequence.increment, "cycle": int(sequence.cycles),
-            "cache_size": sequence.cache, "last_value": last_value(context.catalog, relation.oid),
+            "cache_size": sequence.cache,
+            "last_value": last_value(context.catalog, relation.oid) if is_readable else None,
         }  # fmt: skip
 
 

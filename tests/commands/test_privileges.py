@@ -83,6 +83,26 @@ def chosen(rights: dict[str, str], number: int) -> list[str]:
     return [role for role in rights if role not in usual or usual.index(role) % 3 == number % 3]
 
 
+@pytest.mark.parametrize(
+    ("grant", "seen"),
+    [
+        ("", None),
+        ("GRANT UPDATE ON SEQUENCE s TO reader", None),
+        ("GRANT USAGE ON SEQUENCE s TO reader", "7"),
+        ("GRANT SELECT ON SEQUENCE s TO reader", "7"),
+        ("GRANT pg_read_all_data TO reader", "7"),
+    ],
+)
+def test_pg_sequences_has_the_last_value_for_who_may_read_it(
+    session: Session, grant: str, seen: str | None
+) -> None:
+    for statement in ("CREATE ROLE reader", "CREATE SEQUENCE s", "SELECT setval('s', 7)", grant):
+        list(execute(session, statement))
+    list(execute(session, "SET ROLE reader"))
+    (found,) = execute(session, "SELECT sequencename, last_value FROM pg_sequences")
+    assert list(found.rows) == [["s", seen]]
+
+
 def test_statistics_of_others_are_masked(session: Session) -> None:
     """pg_stat_get_wal_senders() and pg_stat_get_activity() mask them.  A golden script cannot test
     this, because it has no walsender."""
