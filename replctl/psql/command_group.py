@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 
 #: Options with a value that may also come before the command.
 _VALUED = ("--home", "--master", "--conf")
+
+
+def check_seconds(value: float | None) -> float | None:
+    """Return the value of an option.  NaN is outside every range, but typer accepts it, and a wait
+    of NaN seconds ends at once.
+
+    Raises:
+        BadParameter: the value is NaN.
+    """
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not in the range x>=0.")
+    return value
 
 
 class Incomplete(Exception):

@@ -31,6 +31,9 @@ from replctl.psql.statement_scan import Statement, StatementScanner
 #: state for the prompt.
 ReadLine = Callable[["MainLoop"], str | None]
 
+#: Maximum delay in seconds of \watch.  Longer delays overflow the system's clock.
+_LONGEST_SLEEP = 1e9
+
 
 class _Stop(Exception):
     """Raised to leave the loop, for example by `\\q`."""
@@ -177,7 +180,7 @@ class MainLoop:
                 done += 1
                 if done == watch.count or rows < watch.min_rows:
                     return True
-                time.sleep(watch.interval)
+                time.sleep(min(watch.interval, _LONGEST_SLEEP))
         except KeyboardInterrupt:  # the usual end of \watch
             return True
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -120,7 +121,8 @@ def _watch_number(what: str, value: str) -> float:
         number = float(value or 0) if what == "interval value" else int(value)
     except ValueError:  # no number: refused below
         number = -1
-    if number < 0 or (number == 0 and what != "interval value"):
+    is_refused = number < 0 or not math.isfinite(number)
+    if is_refused or (number == 0 and what != "interval value"):
         raise PsqlError(f'\\watch: incorrect {what} "{value}"')
     return number
 

@@ -19,6 +19,7 @@ from replctl.errors import FileAccessDenied
 from replctl.own_command import own_command
 from replctl.own_python import python_command
 from replctl.psql.command_group import (
+    check_seconds,
     command_group,
     existing_home,
     opened_cluster,
@@ -75,7 +76,11 @@ def _start(
     conf: Conf = None,
     idle_timeout: Annotated[
         float,
-        typer.Option(min=0.0, help="Seconds without users after which the server ends; 0: never."),
+        typer.Option(
+            min=0.0,
+            callback=check_seconds,
+            help="Seconds without users after which the server ends; 0: never.",
+        ),
     ] = 3600.0,
     warm_up: Annotated[
         bool,

@@ -13,6 +13,7 @@ from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, Postg
 from replctl.psql.cluster_command import report_found
 from replctl.psql.command_group import (
     Incomplete,
+    check_seconds,
     command_group,
     existing_home,
     opened_cluster,
@@ -59,7 +60,10 @@ def _sync(
     home: _Home = None,
     watch: Annotated[bool, typer.Option("--watch", help="Run until interrupted.")] = False,
     interval: Annotated[
-        float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
+        float,
+        typer.Option(
+            min=0.0, callback=check_seconds, help="Seconds between two rounds of --watch."
+        ),
     ] = 1.0,
 ) -> None:
     from replctl.catalog.standby import receive
@@ -114,7 +118,10 @@ def _say(problems: Sequence[PostgresError], said: Sequence[str]) -> list[str]:
 def _promote(
     home: _Home = None,
     wait: Annotated[
-        float, typer.Option(min=0.0, help="Seconds to wait for writers of the old primary.")
+        float,
+        typer.Option(
+            min=0.0, callback=check_seconds, help="Seconds to wait for writers of the old primary."
+        ),
     ] = 60.0,
     without_primary: Annotated[
         bool,

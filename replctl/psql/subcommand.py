@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from replctl.psql.command_group import raise_broken_pipe
+from replctl.psql.command_group import check_seconds, raise_broken_pipe
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.options import Options
 from replctl.psql.psql_settings import PsqlSettings
@@ -76,7 +76,11 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
         watch: Annotated[bool, typer.Option("--watch", help="Run until interrupted.")] = False,
         interval: Annotated[
             float | None,
-            typer.Option(min=0.0, help="Seconds between two rounds of --watch (default: 1)."),
+            typer.Option(
+                min=0.0,
+                callback=check_seconds,
+                help="Seconds between two rounds of --watch (default: 1).",
+            ),
         ] = None,
         metrics_port: Annotated[
             int | None,

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -337,3 +338,38 @@ def test_ctrl_c_while_the_command_is_loaded_ends_it_without_a_word() -> None:
         [sys.executable, "-c", _INTERRUPTED_WHILE_LOADING], capture_output=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sync", "--watch", "--interval"),
+        ("standby", "sync", "--watch", "--interval"),
+        ("standby", "promote", "--wait"),
+        ("spark", "start", "--idle-timeout"),
+    ],
+)
+def test_nan_is_no_number_of_seconds(psql: Psql, arguments: tuple[str, ...]) -> None:
+    refused = psql(*arguments, "nan")  # a watch would run without a pause
+    assert refused.exit_code == 1
+    assert refused.stderr.endswith(f"'{arguments[-1]}': nan is not in the range x>=0.\n")
+
+
+def test_watch_refuses_what_is_no_number_of_seconds(psql: Psql) -> None:
+    for value in ("nan", "inf", "1e400"):  # each ended the program with a traceback
+        found = psql("-X", script=f"SELECT 1 \\watch {value}\n\\echo goes on\n")
+        assert found.stderr == f'\\watch: incorrect interval value "{value}"\n'
+        assert found.stdout == "goes on\n"
+
+
+def test_watch_waits_longer_than_the_clock_can_count(
+    psql: Psql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(seconds: float) -> None:
+        assert seconds < threading.TIMEOUT_MAX
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("replctl.psql.mainloop.time.sleep", sleep)
+    found = psql("-XAt", script="SELECT 1 \\watch 1e30\n\\echo goes on\n")
+    assert found.stdout == "1\n\ngoes on\n"
+    assert found.stderr == ""
