@@ -121,8 +121,9 @@ class PythonCalls:
             FeatureNotSupported: values of the type have no order.
         """
         sql_name = "pg__order_" + re.sub(r"\W", "_", type_)
+        value_key = sort_key(type_)  # may raise, so it comes before _is_new() marks the name
         if self._is_new(sql_name):
-            key = lru_cache(_KEYS)(sort_key(type_))
+            key = lru_cache(_KEYS)(value_key)
 
             def compare(a: str, b: str) -> int:
                 try:

@@ -22,6 +22,7 @@ WITHOUT_SPARK = (
     "dropped_in_block",
     "enum_array_values",
     "enum_concatenation",
+    "enum_groups",
     "exists",
     "explain_options",
     "hidden_tables",
