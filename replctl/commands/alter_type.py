@@ -200,6 +200,7 @@ def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
 
     Raises:
         FeatureNotSupported: a dependent object forbids the change, or a column is changed twice.
+        UndefinedColumn: the same statement drops a column that it changes.
         PostgresError: a constraint, an index or a row does not fit the new types.
     """
     by_table: dict[int, list[TypeChange]] = defaultdict(list)
@@ -218,7 +219,9 @@ def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
 
 def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Retyped) -> None:
     relation, attnum = ddl.relation(change.relid), change.column.attnum
-    column, first = relation.column_at(attnum), before.column_at(attnum)
+    # The same statement may have dropped the column: that happens before types change.
+    column = existing_column(relation, change.column.name)
+    first = before.column_at(attnum)
     if (column.declared_type, column.typmod) != (first.declared_type, first.typmod):
         raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
     if column.identity:
