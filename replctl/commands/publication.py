@@ -126,15 +126,18 @@ def drop_publications(session: Session, statement: ast.Drop) -> str:
         UndefinedObject: there is no such publication, and IF EXISTS was not given.
     """
     with changing_definitions(session) as catalog:
+        found = set()  # all names are looked up first: a name may be there twice
         for (name,) in statement.names:
             publication = find_publication(catalog, name)
             if publication is not None:
                 session.privileges(catalog).check_owner(publication.owner, "publication", name)
-                delete_publication(catalog, publication.oid)
+                found.add(publication.oid)
             elif statement.missing_ok:
                 session.notice(f'publication "{name}" does not exist, skipping')
             else:
                 raise UndefinedObject(f'publication "{name}" does not exist')
+        for oid in found:
+            delete_publication(catalog, oid)
     return "DROP PUBLICATION"
 
 
