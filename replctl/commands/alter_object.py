@@ -29,6 +29,7 @@ from replctl.catalog.relation_kind import (
     INDEX_CONSTRAINTS,
     INDEX_KINDS,
     ConstraintKind,
+    RelKind,
     RelPersistence,
 )
 from replctl.catalog.worker import client_name, rename_walsender
@@ -239,13 +240,15 @@ def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents:
         parents: the number of its parents in which the column is also renamed.
     """
     column = relation.column(old)
+    has_system_columns = relation.kind not in (RelKind.VIEW, RelKind.COMPOSITE_TYPE)
     if column is None:
-        if old in system_columns():
+        if has_system_columns and old in system_columns():
             raise FeatureNotSupported(f'cannot rename system column "{old}"')
         raise UndefinedColumn(f'column "{old}" does not exist')
     if column.inherited_count > parents:
         raise InvalidTableDefinition(f'cannot rename inherited column "{old}"')
-    check_column_name(new)
+    if has_system_columns:
+        check_column_name(new)
     if relation.column(new) is not None:
         raise DuplicateColumn(f'column "{new}" of relation "{relation.name}" already exists')
     update_column(ddl.catalog, relation.oid, replace(column, name=new))

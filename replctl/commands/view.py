@@ -122,7 +122,8 @@ def _make(
     check_relation_name(ddl, place, name)
     check_own_columns([ColumnDraft(column) for column in columns])
     for column in columns:
-        check_column_name(column.name)
+        if kind != RelKind.VIEW:  # a view has no system columns (CheckAttributeNamesTypes)
+            check_column_name(column.name)
         check_stored_type(ddl.environment, column.name, ddl.environment.type(column.declared_type))
     numbered = tuple(replace(column, attnum=i) for i, column in enumerate(columns, start=1))
     relation = new_relation(ddl, place, name, kind)

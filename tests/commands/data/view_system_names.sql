@@ -1,0 +1,25 @@
+-- Views and composite types may have columns with the names of system columns
+create table t (a int);
+create view v as select 1 as ctid, 2 as xmin, 'pg_class'::regclass as tableoid;
+select * from v;
+select ctid, v.xmin, tableoid from v where v.ctid = 1;
+create view w as select ctid + 1 as c from v;
+select pg_get_viewdef('w'), (select c from w);
+select cmin from v;
+alter view v rename column ctid to oid;
+alter view v rename column oid to cmax;
+select pg_get_viewdef('w');
+alter table v rename column cmax to ctid;
+alter view v rename column nope to cmax;
+alter view v rename column cmin to cmax;
+alter view v rename column ctid to xmin;
+create or replace view v as select 1 as ctid, 2 as xmin, 'pg_class'::regclass as tableoid, 5 as cmin;
+select cmin from v;
+alter table t rename column a to ctid;
+alter table t rename column ctid to a;
+create view x as select xmin from pg_class;
+create materialized view m as select 1 as ctid with no data;
+create table c as select ctid from v;
+create type pair as (ctid int, tableoid int);
+alter type pair rename attribute ctid to cmin;
+alter type pair rename attribute ctid to a;
