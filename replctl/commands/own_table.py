@@ -147,6 +147,7 @@ def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) 
     place = table_place(ddl, statement)
     if place is None:
         return False
+    check_no_relation(ddl, place, statement.relation.name)  # as CreateTableAsRelExists: first
     drafts = [ColumnDraft(column) for column in columns]
     check_own_columns(drafts)
     for column in columns:
@@ -181,14 +182,23 @@ def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
     return place
 
 
+def check_no_relation(ddl: Ddl, place: Schema, name: str) -> None:
+    """Check that no relation has a name.
+
+    Raises:
+        DuplicateTable: a relation has the name.
+    """
+    if find_relation_oid(ddl.catalog, name, place.oid) is not None:
+        raise DuplicateTable(f'relation "{name}" already exists')
+
+
 def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
     """Check that a name is free for a table and its row type.
 
     Raises:
         DuplicateTable, DuplicateObject: the name is taken.
     """
-    if find_relation_oid(ddl.catalog, name, place.oid) is not None:
-        raise DuplicateTable(f'relation "{name}" already exists')
+    check_no_relation(ddl, place, name)
     type_ = find_type(ddl.catalog, place.oid, name)
     if type_ is None:
         return

@@ -125,21 +125,29 @@ def sequence_of_column(
 
 def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
     target = statement.relation
-    place = creation_schema(ddl.environment, target.schema, target.name, database=target.catalog)
-    if find_relation_oid(ddl.catalog, target.name, place.oid) is not None:
-        message = f'relation "{target.name}" already exists'
-        if not statement.if_not_exists:
-            raise DuplicateTable(message)
+    message = f'relation "{target.name}" already exists'
+    if statement.if_not_exists and _is_taken(ddl, _place(ddl, target), target.name):
         ddl.notice(f"{message}, skipping", sqlstate=DuplicateTable.sqlstate)
         return "CREATE SEQUENCE"
     _check_type(ddl, statement.options)
     sequence, state = with_options(Sequence(0), None, statement.options)
+    place = _place(ddl, target)
+    if _is_taken(ddl, place, target.name):
+        raise DuplicateTable(message)
     owner = _owner_option(statement.options)
     if owner is not None:
         sequence = _with_owner(ddl, sequence, owner, ddl.session.role_oid, place.oid)
     persistence = RelPersistence.UNLOGGED if statement.is_unlogged else place.persistence
     _insert(ddl, place, target.name, sequence, state, ddl.session.role_oid, persistence)
     return "CREATE SEQUENCE"
+
+
+def _place(ddl: Ddl, target: ast.RangeVar) -> Schema:
+    return creation_schema(ddl.environment, target.schema, target.name, database=target.catalog)
+
+
+def _is_taken(ddl: Ddl, place: Schema, name: str) -> bool:
+    return find_relation_oid(ddl.catalog, name, place.oid) is not None
 
 
 def _alter_sequence(ddl: Ddl, statement: ast.AlterSequence) -> str:

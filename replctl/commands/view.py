@@ -28,7 +28,7 @@ from replctl.commands.file_layout import check_layout
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
 from replctl.commands.naming import Schema, check_tablespace, creation_schema
-from replctl.commands.own_table import check_relation_name, new_relation
+from replctl.commands.own_table import check_no_relation, check_relation_name, new_relation
 from replctl.commands.reloptions import table_options, view_options
 from replctl.commands.temporary import temporary_place
 from replctl.commands.view_dependency import use_relations, used_relations
@@ -119,12 +119,12 @@ def _make(
     options: dict[str, str] | None = None,
 ) -> Relation:
     """Return a relation with the columns of a query.  The relation is not in the catalog yet."""
-    check_relation_name(ddl, place, name)
     check_own_columns([ColumnDraft(column) for column in columns])
     for column in columns:
         if kind != RelKind.VIEW:  # a view has no system columns (CheckAttributeNamesTypes)
             check_column_name(column.name)
         check_stored_type(ddl.environment, column.name, ddl.environment.type(column.declared_type))
+    check_relation_name(ddl, place, name)
     numbered = tuple(replace(column, attnum=i) for i, column in enumerate(columns, start=1))
     relation = new_relation(ddl, place, name, kind)
     identity = ReplicaIdentity.NOTHING if kind == RelKind.VIEW else ReplicaIdentity.DEFAULT
@@ -186,12 +186,13 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     NOT EXISTS was given.
     """
     name = statement.relation.name
+    query = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query)
     place = _place(ddl, statement.relation)
     exists = find_relation_oid(ddl.catalog, name, place.oid) is not None
     if exists and statement.if_not_exists:
         ddl.notice(f'relation "{name}" already exists, skipping', sqlstate="42P07")
         return None
-    query = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query)
+    check_no_relation(ddl, place, name)
     if len(statement.columns) > len(query.columns):
         raise SqlSyntaxError("too many column names were specified")
     columns = named_columns(ddl, query.columns, statement.columns)

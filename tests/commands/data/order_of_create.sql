@@ -1,0 +1,25 @@
+-- Which error comes first if a name is taken, and the definition is wrong
+create table t (a int);
+create sequence s;
+create view v as select 1 as a;
+create materialized view mv as select 1 as a with no data;
+create type e as enum ('x');
+create sequence s increment 0;
+create sequence s start 5 maxvalue 3;
+create sequence t as nope;
+create sequence s owned by t.nope;
+create sequence nope.s increment 0;
+create sequence nope.s;
+create sequence if not exists s increment 0;
+create sequence if not exists nope.s increment 0;
+create view v (a, a) as select 1, 2;
+create view t as select 1 as a, 2 as a;
+create view nope.v as select 1 as a, 2 as a;
+create view e as select 1 as a;
+create table t as select 1 as a, 2 as a;
+create table t as select 1 as ctid;
+create table e as select 1 as a, 2 as a;
+create materialized view mv as select 1 as a, 2 as a;
+create materialized view if not exists mv as select nope;
+create materialized view if not exists mv as select 1;
+create materialized view nope.mv as select nope;
