@@ -35,7 +35,7 @@ from replctl.commands.find_object import (
 )
 from replctl.commands.find_relation import find_relation
 from replctl.commands.role import role_oid
-from replctl.does_not_exist import no_column
+from replctl.does_not_exist import no_column, no_schema
 from replctl.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
@@ -143,7 +143,7 @@ def _objects(ddl: Ddl, statement: ast.Grant) -> list[Relation | Type | _Target]:
             return [_relation(ddl, name) for name in names]
         case "all tables" | "all sequences":
             kinds = READABLE if statement.target == "all tables" else (RelKind.SEQUENCE,)
-            schemas = [find_schema_oid(ddl, place) for (place,) in names]
+            schemas = [_usable_schema(ddl, place) for (place,) in names]
             oids = [oid for place in schemas for oid in relation_oids(catalog, kinds, place)]
             return list(load_relations(catalog, oids).values())
         case "schema":
@@ -154,12 +154,20 @@ def _objects(ddl: Ddl, statement: ast.Grant) -> list[Relation | Type | _Target]:
             functions = zip(names, statement.arguments, strict=True)
             return [_function(ddl, kind, name, arguments) for name, arguments in functions]
         case "all functions" | "all routines" | "all procedures" as target:
-            schemas = [find_schema_oid(ddl, place) for (place,) in names]
+            schemas = [_usable_schema(ddl, place) for (place,) in names]
             word = target.removeprefix("all ").removesuffix("s")
             found = list_functions(catalog) if word != "procedure" else []  # no procedures exist
             return [_function_target(f, word) for f in found if f.schema_oid in schemas]
         case "type" | "domain":
             return [find_type_of_name(ddl, name) for name in names]
+
+
+def _usable_schema(ddl: Ddl, name: str) -> int:
+    """Return the OID of a schema that the current role may use (LookupExplicitNamespace)."""
+    oid = ddl.environment.search_path.explicit(name)
+    if oid is None:
+        raise no_schema(name)
+    return oid
 
 
 def _relation(ddl: Ddl, name: tuple[str, ...]) -> Relation:

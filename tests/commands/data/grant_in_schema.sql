@@ -1,0 +1,23 @@
+-- GRANT and REVOKE ON ALL ... IN SCHEMA need USAGE of the schema
+create schema golden_s;
+create schema golden_empty;
+create table golden_s.t (a int);
+create role golden_g10;
+create role golden_g11;
+set role golden_g10;
+grant select on all tables in schema golden_s to golden_g11;
+grant select on all tables in schema golden_empty to golden_g11;
+revoke select on all sequences in schema golden_s from golden_g11;
+grant execute on all functions in schema golden_s to golden_g11;
+grant select on all tables in schema nope to golden_g11;
+reset role;
+grant usage on schema golden_s, golden_empty to golden_g10;
+set role golden_g10;
+grant select on all tables in schema golden_s to golden_g11;
+grant select on all tables in schema golden_empty to golden_g11;
+grant execute on all functions in schema golden_s to golden_g11;
+reset role;
+grant select on all tables in schema golden_s to golden_g11;
+select relacl from pg_class where relname = 't';
+drop schema golden_s, golden_empty cascade;
+drop role golden_g10, golden_g11;
