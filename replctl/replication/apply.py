@@ -51,6 +51,16 @@ _EXISTS = (
     ConflictType.MULTIPLE_UNIQUE_CONFLICTS,
 )
 
+#: What happened to columns whose values a target lacks, and the DETAIL.
+_REPLACED = (
+    "replaced",
+    "The earlier columns with these names, or fields of them, were dropped or renamed.",
+)
+_RESTORED = (
+    "dropped and restored",
+    "The table was copied in between, so the copy lacks the values of the restored columns.",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -193,17 +203,6 @@ def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> 
         yield Group((transaction,))
     if pending:
         yield Group(tuple(pending))
-
-
-#: What happened to columns whose values a target lacks, and the DETAIL.
-_REPLACED = (
-    "replaced",
-    "The earlier columns with these names, or fields of them, were dropped or renamed.",
-)
-_RESTORED = (
-    "dropped and restored",
-    "The table was copied in between, so the copy lacks the values of the restored columns.",
-)
 
 
 class _Worker:
