@@ -9,7 +9,7 @@ from typing import Any, get_args
 from replctl.psql.command_context import CommandContext, CommandResult, CommandStatus
 from replctl.psql.print_content import Format, PrintOptions
 from replctl.psql.scan_slash import Argument, SlashScanner
-from replctl.psql.variables import PsqlError, parse_bool
+from replctl.psql.variables import INT_MAX, PsqlError, as_integer, parse_bool
 from replctl.record import dataclass
 
 
@@ -183,7 +183,8 @@ def _number(attribute: str) -> Callable[[PrintOptions, str | None], PrintOptions
         if value is None:
             return options
         digits = value.strip()
-        changes: dict[str, Any] = {attribute: int(digits) if digits.isdigit() else 0}
+        number = as_integer(digits) if digits.isdecimal() else 0
+        changes: dict[str, Any] = {attribute: INT_MAX if number is None else number}
         return replace(options, **changes)
 
     return set_value

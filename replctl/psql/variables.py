@@ -71,7 +71,7 @@ _SPECIAL = {
 
 _NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits, _, and all beyond ASCII
 _C_INTEGER = re.compile(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
-_INT_MAX = 2**31 - 1
+INT_MAX = 2**31 - 1
 
 
 class Variables:
@@ -190,9 +190,20 @@ def _parse_integer(value: str) -> int | None:
     if match is None:
         return None
     sign, hexadecimal, octal, decimal = match.groups()
-    number = int(hexadecimal or octal or decimal, 16 if hexadecimal else 8 if octal else 10)
-    number = -number if sign == "-" else number
-    return number if -_INT_MAX - 1 <= number <= _INT_MAX else None
+    digits = hexadecimal or octal or decimal
+    number = as_integer(f"{sign}{digits}", 16 if hexadecimal else 8 if octal else 10)
+    return number if number is not None and number >= -INT_MAX - 1 else None
+
+
+def as_integer(digits: str, base: int = 10) -> int | None:
+    """Return the number that digits stand for; None if it is greater than a C int.  Python converts
+    no more than 4,300 digits.
+    """
+    try:
+        number = int(digits, base)
+    except ValueError:
+        return None
+    return number if number <= INT_MAX else None
 
 
 def _chosen(value: str, choices: tuple[str, ...]) -> str | None:

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replctl.errors import UndefinedTable
+from replctl.psql.print_content import PrintOptions
+from replctl.psql.pset import set_option
 from replctl.psql.variables import PsqlError, Variables, parse_bool
 
 DATA = Path(__file__).parent / "data"
@@ -75,6 +77,14 @@ def test_integers_are_written_as_in_c(value: str, number: int) -> None:
     variables = Variables()
     variables.set("FETCH_COUNT", value)
     assert variables.integer("FETCH_COUNT") == number
+
+
+def test_numbers_with_more_digits_than_python_converts() -> None:
+    variables, digits = Variables(), "9" * 5000
+    with pytest.raises(PsqlError, match="invalid value"):
+        variables.set("FETCH_COUNT", digits)
+    assert variables.get("FETCH_COUNT") == "0"
+    assert set_option(PrintOptions(), "columns", digits)[0].columns == 2**31 - 1
 
 
 def test_results_of_statements() -> None:
