@@ -5,6 +5,7 @@ at a location.
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from replctl.catalog.heap import insert_relation
 from replctl.catalog.pg_class import Relation
@@ -25,7 +26,7 @@ from replctl.commands.own_table import (
     table_place,
 )
 from replctl.commands.reloptions import note_features, table_options
-from replctl.errors import FeatureNotSupported, UndefinedTable
+from replctl.errors import FeatureNotSupported, InvalidParameterValue, UndefinedTable
 from replctl.lake.adoption import NewestVersion, enter_adopted, newest_version
 from replctl.lake.catalog_name import check_own_name, resolved_table
 from replctl.lake.delta_log import latest_version
@@ -56,6 +57,7 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     replication starts there.  A column list chooses columns of the Delta table.
 
     Raises:
+        InvalidParameterValue: the location is empty, invalid, or on another machine (22023).
         InsufficientPrivilege: the role may not read files of the server, may not write files for a
             new table, or the Delta table has files outside its directory without foreign_files
             (42501).
@@ -70,6 +72,7 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
             partition values is missing.
     """
     assert statement.location is not None
+    _check_text(statement.location)
     location = TableFolder.absolute(statement.location)
     _refuse(statement)
     with session.read() as catalog:
@@ -88,6 +91,25 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     if oid is not None and not exists:
         make_located(session, oid)
     return _TAG
+
+
+def _check_text(location: str) -> None:
+    """Check that a location names a directory that this machine can find.
+
+    Raises:
+        InvalidParameterValue: see `create_table_at`.
+    """
+    if not location:  # it would be the current directory
+        raise InvalidParameterValue("the location of a table must not be empty")
+    try:
+        parts = urlsplit(location)
+    except ValueError as error:  # a wrong IPv6 address
+        raise InvalidParameterValue(f'invalid location "{location}": {error}') from error
+    if parts.scheme == "file" and parts.netloc not in ("", "localhost"):
+        raise InvalidParameterValue(
+            f'location "{location}" is on another machine',
+            detail=f'Files of the host "{parts.netloc}" cannot be found by a file: URI.',
+        )
 
 
 def adopt_by_name(session: Session, statement: ast.CreateTable) -> str:

@@ -33,6 +33,24 @@ def test_no_location_has_another_one_in_it(session: Session, tmp_path: Path) -> 
     assert answer.startswith('ERROR 42P17: the directory of table "i" is inside location')
 
 
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("", "22023: the location of a table must not be empty"),  # the current directory
+        ("file://elsewhere/t", '22023: location "file://elsewhere/t" is on another machine'),
+        ("file://[1/t", '22023: invalid location "file://[1/t": Invalid IPv6 URL'),
+    ],
+)
+def test_a_location_names_a_directory(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    assert table_at(session, "t", place)[0] == f"ERROR {error}"
+    assert set(tmp_path.iterdir()) == before
+    assert table_at(session, "t", f"file://localhost{tmp_path}/lake/t") == ("CREATE TABLE",)
+
+
 def test_a_cluster_and_a_backup_lie_in_no_table(session: Session, tmp_path: Path) -> None:
     table = tmp_path / "lake"
     write_deltalake(str(table), pa.table({"a": [1]}))
