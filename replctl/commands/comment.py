@@ -75,7 +75,7 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
         parts = statement.name[:-1] if statement.object_type == "column" else statement.name
         relation = find_relation(ddl, parts)
         assert relation is not None
-        if statement.object_type == "column":
+        if statement.object_type in ("column", "constraint"):
             privileges.check_owner(relation.owner, "relation", relation.name)
         privileges.check_relation_owner(relation)
         return

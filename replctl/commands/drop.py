@@ -208,11 +208,13 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
             hint=f"Use DROP {actual.upper()} to remove {'an' if actual == 'index' else 'a'}"
             f" {actual}.",
         )
+    found = relation_object(relation)
+    _check_owner(ddl, found, kind, last)  # before its dependencies, which others need not know
     if kind == "index":
         _check_index(ddl, relation)
     if kind == "sequence":
         _check_sequence(ddl, oid)
-    return relation_object(relation)
+    return found
 
 
 def _check_sequence(ddl: Ddl, oid: int) -> None:

@@ -10,7 +10,7 @@ from privilege_table import SCRIPTS, read_answers, read_script
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.worker import Walsender, claim_walsender
-from replctl.errors import InternalError, PostgresError
+from replctl.errors import InsufficientPrivilege, InternalError, PostgresError
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -101,6 +101,24 @@ def test_pg_sequences_has_the_last_value_for_who_may_read_it(
     list(execute(session, "SET ROLE reader"))
     (found,) = execute(session, "SELECT sequencename, last_value FROM pg_sequences")
     assert list(found.rows) == [["s", seen]]
+
+
+@pytest.mark.parametrize(
+    ("statement", "owned"),
+    [
+        ("DROP INDEX t_pkey", "index t_pkey"),  # the constraint needs it
+        ("DROP SEQUENCE t_n_seq", "sequence t_n_seq"),  # the column needs it
+        ("COMMENT ON CONSTRAINT t_pkey ON t IS 'x'", "relation t"),
+    ],
+)
+def test_only_owners_learn_what_forbids_a_statement(
+    session: Session, statement: str, owned: str
+) -> None:
+    made = "CREATE TABLE t (id int PRIMARY KEY, n int GENERATED ALWAYS AS IDENTITY)"
+    for text in ("CREATE ROLE nobody", made, "SET ROLE nobody"):
+        list(execute(session, text))
+    with pytest.raises(InsufficientPrivilege, match=f"must be owner of {owned}$"):
+        list(execute(session, statement))
 
 
 def test_statistics_of_others_are_masked(session: Session) -> None:
