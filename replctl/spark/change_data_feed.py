@@ -208,12 +208,14 @@ def paired_columns_sql(source: TableSource, pairs: str) -> str:
 
 def pairs_of_columns_sql(source: TableSource, view: str) -> str:
     """Return SQL that converts a view of `paired_columns_sql` back to pairs (`pairs_sql`)."""
-    images = []
-    for image in IMAGES:
-        values = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns)
-        row = f"struct({values or _NO_VALUES})"
-        images.append(f"if(has_{image}, {row}, NULL) AS {image}")
+    images = [f"if(has_{i}, {_row_of_columns(source, i)}, NULL) AS {i}" for i in IMAGES]
     return f"SELECT version, {_NOWHERE} AS place, kind, {', '.join(images)} FROM {view}"
+
+
+def _row_of_columns(source: TableSource, image: str) -> str:
+    """Return SQL of a struct with all columns of a row, which are <image><attnum>."""
+    values = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns)
+    return f"struct({values or _NO_VALUES})"
 
 
 def inverse_sql(source: TableSource, version: FeedVersion) -> str:
@@ -415,12 +417,7 @@ def _updates_here(source: TableSource, versions: Sequence[FeedVersion]) -> list[
     for version in versions:
         if version.updates is not None:
             listed[version.updates].append(version.version)
-    old, new = (
-        "struct({})".format(
-            ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns) or _NO_VALUES
-        )
-        for image in IMAGES
-    )
+    old, new = (_row_of_columns(source, image) for image in IMAGES)
     return [
         f"SELECT version, row_id AS place, 'U' AS kind, {old} AS o, {new} AS n FROM {updates()}"
         f" WHERE version IN ({', '.join(map(str, numbers))})"
