@@ -15,7 +15,7 @@ from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_files import ROW_KINDS, changed_bodies
 from replctl.lake.delta_log import read_actions
-from replctl.lake.small_table import HIDDEN, are_plain, data_files, is_plain
+from replctl.lake.small_table import are_plain, data_files, hidden_columns, is_plain
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_state import table_state
 from replctl.record import dataclass
@@ -88,18 +88,13 @@ def _rows_here(source: TableSource, version: FeedVersion, most: int) -> _Rows | 
         return None
     feed, updates = spark.jobs.feed_rows(source, files, most), list[list[str | None]]()
     if feed is not None and is_paired:
-        found = spark.jobs.updated_rows(source, files, _hidden(source), most)
+        assert source.location is not None
+        hidden = hidden_columns(table_state(source.location))
+        found = spark.jobs.updated_rows(source, files, hidden, most)
         if found is None:
             return None
         updates = found
     return None if feed is None or len(feed) + len(updates) > most else _Rows(feed, updates)
-
-
-def _hidden(source: TableSource) -> tuple[str | None, str | None]:
-    """Return the names of the hidden columns that identify the rows of a table."""
-    assert source.location is not None
-    version, row_id = map(table_state(source.location).properties.get, HIDDEN)
-    return version, row_id
 
 
 def _is_simple(relation: Relation, source: TableSource) -> bool:

@@ -19,7 +19,7 @@ from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.delta_names import version_path
 from replctl.lake.file_layout import is_clustered
 from replctl.lake.small_commit import SmallCommit, writing_files
-from replctl.lake.small_table import HIDDEN, data_files
+from replctl.lake.small_table import data_files, hidden_columns
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import ROW_TRACKING
 from replctl.session import Session
@@ -200,11 +200,10 @@ class _Rewrite:
         state, files = commit.state, data_files(self._folder, adds)
         if files is None or not state.is_on(ROW_TRACKING):
             return None
-        version, row_id = map(state.properties.get, HIDDEN)
         schema = str(state.metadata["schemaString"])
         location = self._folder.location
         return spark.jobs.rows_in_order(
-            location, state.version, files, schema, (version, row_id), self._most
+            location, state.version, files, schema, hidden_columns(state), self._most
         )
 
     def _is_written(

@@ -23,7 +23,7 @@ _MOST_BYTES = 4 << 20
 #: The reader features that `rows_of_files` supports.
 _FEATURES = frozenset(("deletionVectors", "timestampNtz"))
 #: The properties with the names of the hidden columns that identify rows (`FileReader.read`).
-HIDDEN = (
+_HIDDEN = (
     "delta.rowTracking.materializedRowCommitVersionColumnName",
     "delta.rowTracking.materializedRowIdColumnName",
 )
@@ -61,9 +61,15 @@ def small_rows(source: TableSource, most: int) -> list[LocalRow] | None:
     files = data_files(folder, bodies)
     if files is None:
         return None
-    version, row_id = map(state.properties.get, HIDDEN)
-    hidden = (version, row_id) if source.has_row_tracking else (None, None)
+    hidden = hidden_columns(state) if source.has_row_tracking else (None, None)
     return rows_of_files(folder.location, state.version, files, source.columns, hidden, most)
+
+
+def hidden_columns(state: TableState) -> tuple[str | None, str | None]:
+    """Return the names of the hidden columns that identify the rows of a table with row
+    tracking."""
+    version, row_id = map(state.properties.get, _HIDDEN)
+    return version, row_id
 
 
 def data_files(folder: TableFolder, adds: Sequence[Mapping[str, Any]]) -> list[DataFile] | None:
