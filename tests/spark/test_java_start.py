@@ -66,7 +66,7 @@ def test_one_garbage_collector(options: str, expected: str) -> None:
 
 
 _JAVA = """#!/bin/sh
-{ tr '\\\\0' ' ' </proc/$$/cmdline; tr '\\\\0' ' ' </proc/$PPID/cmdline; } >"$REPORT"
+{ tr '\\0' ' ' </proc/$$/cmdline; tr '\\0' ' ' </proc/$PPID/cmdline; } >"$REPORT"
 for last; do :; done
 file=${last#@}
 stat -c %a "$file" >"$REPORT.mode"
@@ -114,7 +114,9 @@ def test_properties_are_no_arguments_of_a_jvm(report: Path, tmp_path: Path) -> N
     told = report.with_suffix(".file").read_text("utf-8").splitlines()
     assert r'"spark.hadoop.fs.s3a.secret.key=a \"secret\" \\ key"' in told
     assert '"-Dpassword=secret"' in told
-    assert not Path(shown.partition("@")[2].split()[0]).exists()
+    file = Path(shown.partition(" @")[2].split()[0])
+    assert file.is_relative_to(tmp_path)
+    assert not file.exists()
 
 
 _STARTS = """
