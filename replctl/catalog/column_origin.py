@@ -29,12 +29,14 @@ class ColumnOrigin:
         fields: the names in data files of the fields of its STRUCTs, by their paths in the schema
             (Column.field_names).  The empty path is the column.  Empty for other columns.
         cluster: the publisher's system identifier; 0 if it does not matter.
+        is_partial: a copy has added rows while the column was not sent, so they lack its values.
     """
 
     relid: int
     attnum: int
     fields: Mapping[str, str] = field(default_factory=dict, hash=False)
     cluster: int = 0
+    is_partial: bool = False
 
     def is_another(self, later: ColumnOrigin) -> bool:
         """Return whether `later` is another column of the same table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from replctl.catalog.column_origin import ColumnOrigin, column_origins, put_column_origins
 from replctl.catalog.pg_class import Relation, load_relations
@@ -71,14 +72,14 @@ def note_copied_origins(
     Args:
         remote: the published table at the time of the copy.
         is_replaced: the copy has replaced all rows.  Else columns that are not sent keep their
-            values, and thus their origins.
+            values, and thus their origins; rows that the copy has added lack these values.
     """
     connection = catalog.connection
     stored = {} if is_replaced else column_origins(connection, subscription_oid, [relid])
     sent = {c.name: c.origin for c in remote.columns if c.origin is not None}
     table = load_relations(catalog, [relid])[relid]
-    origins = stored.get(relid, {}) | _by_attnum(table, sent)
-    put_column_origins(connection, subscription_oid, relid, origins)
+    kept = {n: replace(origin, is_partial=True) for n, origin in stored.get(relid, {}).items()}
+    put_column_origins(connection, subscription_oid, relid, kept | _by_attnum(table, sent))
 
 
 def _by_name(

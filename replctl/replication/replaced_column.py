@@ -61,7 +61,7 @@ class OriginChange:
         restored = [
             name
             for name in self.restored.get(table, ())
-            if name not in known and (name in columns or not is_followed)
+            if _lacks_values(known.get(name)) and (name in columns or not is_followed)
         ]
         replaced = self._replaced(table, known, is_followed=is_followed)
         return ForeignColumns(tuple(replaced), tuple(sorted(restored)))
@@ -93,3 +93,8 @@ class OriginChange:
             if not (is_followed and origin.is_another(now)):  # the target is not changed yet
                 recorded[name] = origin.followed_by(now)
         return recorded
+
+
+def _lacks_values(origin: ColumnOrigin | None) -> bool:
+    """Return whether rows of the target lack the values of a published column."""
+    return origin is None or origin.is_partial

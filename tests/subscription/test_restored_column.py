@@ -114,3 +114,34 @@ def test_a_copy_that_was_made_without_the_values(
     for name in names:
         rows = [sorted(side.rows(f"SELECT id, v, n FROM {name}")) for side in (source, target)]
         assert rows[0] == rows[1] == [("1", "a", "1"), ("2", "b", "2"), ("3", "c", "3")], name
+
+
+def test_a_copy_that_was_reconciled_without_the_values(
+    engine: Engine, source: Database, target: Database, tmp_path: Path
+) -> None:
+    """The reconcile adds a row while the column is not there."""
+    table = f"delta.`{tmp_path / 't'}`"
+    engine.run(
+        f"CREATE TABLE {table} (id INT, v STRING, n INT) USING delta"
+        " TBLPROPERTIES (delta.columnMapping.mode = 'name')"
+    )
+    engine.run(f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2)")
+    source.run(
+        f"CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{tmp_path / 't'}';"
+        " CREATE PUBLICATION p FOR TABLE t"
+    )
+    target.run("CREATE TABLE t (id int PRIMARY KEY, v text, n int)")
+    target.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p")
+    assert target.sync() == []
+    engine.run(f"ALTER TABLE {table} DROP COLUMN n")
+    target.run("DELETE FROM t WHERE id = 2")
+    target.run("ALTER SUBSCRIPTION s REFRESH TABLE t")
+    assert target.sync() == []
+    assert sorted(target.rows("SELECT id, n FROM t")) == [("1", "1"), ("2", None)]
+    engine.run(_RESTORE.format(t=table))
+    (failure,) = target.sync()
+    what = 'column "n" of published table "public.t" was dropped and restored by another program'
+    assert failure.error.message == what
+    follow_hint(failure.error.hint, target, {"source": source}.__getitem__)
+    assert target.sync() == []
+    assert sorted(target.rows("SELECT id, n FROM t")) == [("1", "1"), ("2", "2")]
