@@ -34,7 +34,7 @@ from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.own_command import own_command
 from replctl.replication.node import Publisher
-from replctl.session import Session
+from replctl.session import Session, role_settings_of
 from replctl.session_setting import put_role
 from replctl.spark import SharedFeeds
 from replctl.types.guc import SINGLE_WRITER
@@ -43,6 +43,8 @@ _DEFAULT_USER = "postgres"
 #: Settings that the subscriber's session gets from the session that runs the subscription.
 _HANDED_ON = {"replctl.max_batch_changes", SINGLE_WRITER}
 _MAX_PORT = 65535
+#: Settings of every connection to a publisher (libpqrcv_connect).
+_OF_SENDERS = {"datestyle": "ISO", "intervalstyle": "postgres", "extra_float_digits": "3"}
 
 
 @contextmanager
@@ -126,7 +128,7 @@ def publisher_home(subscription: Subscription) -> Path | None:
 @contextmanager
 def open_subscriber(session: Session, subscription: Subscription) -> Iterator[LakeSubscriber]:
     """Yield the subscriber of a subscription, which may belong to another database of the cluster
-    than the session.
+    than the session.  It has the role and the settings of the subscription's owner.
     """
     cluster = session.cluster
     name = cluster.database_name(subscription.database_oid)
@@ -140,6 +142,9 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
         owner = get_role(catalog, subscription.owner)
     if owner is not None:
         put_role(own, "role", (owner.oid, owner.name))
+        own.role_settings = role_settings_of(
+            cluster, own.database_oid, owner.oid, session.on_notice
+        )
     yield LakeSubscriber(own, subscription)
 
 
@@ -184,7 +189,7 @@ def _connected(
             session.engine,
             password=password,
             is_worker=is_leaving,
-            requested=command_line_settings(parameters.get("options", "")),
+            requested=command_line_settings(parameters.get("options", "")) | _OF_SENDERS,
         )
     except PostgresError as error:
         raise _refused(host, error) from error
@@ -198,8 +203,6 @@ def _connected(
 
 def _check_sender(remote: Session) -> None:
     """Check that a session of the publisher may send changes."""
-    if not remote.value_format.is_utc:
-        raise FeatureNotSupported("TimeZone of a subscription's connection is not supported")
     with remote.read() as catalog:
         role = remote.privileges(catalog).role
     if not role.is_superuser and not role.can_replicate:

@@ -190,7 +190,7 @@ class Session:
         try:
             if cluster.refusal is None:
                 drop_abandoned_slots(cluster)
-            role_settings = _settings_at_start(login, cluster, on_notice)
+            role_settings = role_settings_of(cluster, login.database_oid, login.role.oid, on_notice)
         except BaseException:
             login.end()
             raise
@@ -413,12 +413,12 @@ class Session:
         return self.block.is_read_only
 
 
-def _settings_at_start(
-    login: Login, cluster: Cluster, on_notice: Callable[[Notice], None]
+def role_settings_of(
+    cluster: Cluster, database_oid: int, role_oid: int, on_notice: Callable[[Notice], None]
 ) -> dict[str, str]:
-    """Return the settings from ALTER ROLE and ALTER DATABASE for a new session."""
-    with cluster.read(login.database_oid) as catalog:
-        stored = settings_at_start(catalog, login.database_oid, login.role.oid)
+    """Return the settings from ALTER ROLE and ALTER DATABASE for a new session of a role."""
+    with cluster.read(database_oid) as catalog:
+        stored = settings_at_start(catalog, database_oid, role_oid)
         return read_settings(stored, on_notice)
 
 

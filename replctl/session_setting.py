@@ -32,7 +32,6 @@ from replctl.types.guc import (
     settings,
     show_value,
 )
-from replctl.types.guc_rule import check_storable
 
 if TYPE_CHECKING:
     from replctl.session import Session
@@ -322,18 +321,6 @@ def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -
     }
 
 
-def read_stored_value(setting: Setting, value: str, on_notice: Callable[[Notice], None]) -> str:
-    """Return the stored form of a setting's value for the start of sessions.
-
-    Raises:
-        PostgresError: see `read_value`.
-        FeatureNotSupported: only a running session may have this value (0A000).
-    """
-    read = read_value(setting, value, on_notice)
-    check_storable(setting.official_name, read)
-    return read
-
-
 def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
     """Return stored settings, by name in lower case, without those that have become invalid.  Each
     of these causes a WARNING."""
@@ -341,7 +328,7 @@ def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]
     for name, value in stored.items():
         try:
             setting = find_setting(name)
-            found[setting.key] = read_stored_value(setting, value, on_notice)
+            found[setting.key] = read_value(setting, value, on_notice)
         except PostgresError as error:  # as PostgreSQL, connect without the setting
             on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
     return found

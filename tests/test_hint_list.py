@@ -56,6 +56,8 @@ HINTS: dict[str, str] = {
     "Add a primary key to the table.": "commands/test_refused.py::"
     "test_a_volatile_update_without_a_key_is_sent_as_a_whole",
     # -- subscriptions
+    "Add options=-ctimezone=UTC to the connection string of the subscription.": "subscription/"
+    "test_settings_of_owner.py::test_the_zone_of_the_publisher",
     "Give each of them a target of its own in table_map.": "commands/test_table_map_option.py::"
     "test_the_hint_of_two_tables_with_one_target",
     "Use DROP/CREATE SUBSCRIPTION.": "commands/test_table_map_option.py::"

@@ -44,13 +44,13 @@ from replctl.expr.type_names import type_of
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import with_session_values
+from replctl.functions.settings_form import in_form
 from replctl.lake.column_fault import has_type
 from replctl.lake.metadata_change import can_be_widened, widen_columns
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage_place import renew_storage_column
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
-from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.spark import column_sql, storage_type, stored_sql, to_sql
 from replctl.types.delta_type import is_native

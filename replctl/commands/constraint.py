@@ -27,8 +27,8 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import with_session_values
+from replctl.functions.settings_form import computable
 from replctl.parser import ast
-from replctl.query.settings_rewrite import computable
 from replctl.record import dataclass
 from replctl.spark import to_sql
 from replctl.types.builtin import system_columns

@@ -48,8 +48,8 @@ from replctl.expr.scope import RelationScope
 from replctl.expr.type_facts import TypeFacts
 from replctl.expr.type_names import split_name, type_of
 from replctl.expr.user_type import about_value, base_type, without_user_types
+from replctl.functions.settings_form import in_form
 from replctl.parser import ast
-from replctl.query.settings_rewrite import in_form
 from replctl.session import Session
 from replctl.spark import to_sql
 from replctl.types.builtin import FIRST_USER_OID, collations

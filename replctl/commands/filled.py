@@ -19,10 +19,10 @@ from replctl.expr import nodes
 from replctl.expr.nextval_call import NumberedCalls
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import with_session_values
+from replctl.functions.settings_form import computable
 from replctl.lake.rewrite import ColumnRewrite, NewSequence, TableRewrite, row_number_name
 from replctl.lake.table_read import table_source
 from replctl.query.sequence_values import check_defaults, check_unconditional
-from replctl.query.settings_rewrite import computable
 from replctl.record import dataclass
 from replctl.spark import NEXT_VALUE, column_sql, stored_sql, to_sql
 

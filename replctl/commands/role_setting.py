@@ -18,13 +18,14 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.session_setting import check_changeable, read_stored_value
+from replctl.session_setting import check_changeable
 from replctl.types.guc import (
     ROLE_SETTINGS,
     Setting,
     find_setting,
     find_written_setting,
     is_custom,
+    read_value,
 )
 
 
@@ -115,7 +116,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
         _check_changeable(ddl, setting)
         if change.values:
             value = joined(setting, change)
-            read_stored_value(setting, value, ddl.session.on_notice)
+            read_value(setting, value, ddl.session.on_notice)
             settings[setting.official_name] = value
         else:
             settings.pop(setting.official_name, None)

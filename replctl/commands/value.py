@@ -6,7 +6,7 @@ from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.functions.function_context import function_context
-from replctl.query.settings_rewrite import computable
+from replctl.functions.settings_form import computable
 from replctl.query.tree import Output, Query
 from replctl.types import text
 

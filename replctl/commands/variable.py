@@ -13,7 +13,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.session_setting import TRANSACTION_SETTINGS, read_stored_value, reset_all
+from replctl.session_setting import TRANSACTION_SETTINGS, reset_all
 from replctl.transaction_block import prevent_in_block
 from replctl.types.guc import (
     ROLE_SETTINGS,
@@ -22,6 +22,7 @@ from replctl.types.guc import (
     find_setting,
     find_written_setting,
     is_readable,
+    read_value,
     settings,
 )
 from replctl.types.quote import quote_identifier
@@ -137,7 +138,7 @@ def _configurable(name: str) -> Setting:
 
 def _configured(session: Session, setting: Setting, change: ast.VariableSet) -> str:
     given = joined(setting, change)
-    value = read_stored_value(setting, given, session.on_notice)
+    value = read_value(setting, given, session.on_notice)
     check_has_one_line(given)
     return value
 

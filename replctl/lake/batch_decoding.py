@@ -212,7 +212,11 @@ class BatchDecoding:
         relations = {relid: published[relid].relation for relid in by_leaf}
         first = published[entries[0].entry.relid]
         has_others = any(map(_has_other_writers, relations.values()))
-        remote = replace(remote_changes(first), has_other_writers=has_others)
+        remote = replace(
+            remote_changes(first),
+            has_other_writers=has_others,
+            zone=self._session.value_format.zone,
+        )
         sources: list[ChangeSource] = []
         sourced: list[Relation] = []
         retyped: set[str] = set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 
 from replctl.catalog.acl import Privilege
 from replctl.catalog.column_origin import ColumnOrigin, changed_by_others
@@ -26,7 +25,8 @@ from replctl.errors import (
 )
 from replctl.expr import nodes, pg_node_tree
 from replctl.functions.function_context import function_context
-from replctl.functions.session_value import session_value
+from replctl.functions.session_value import with_session_values
+from replctl.functions.settings_form import computable
 from replctl.lake.catalog_name import check_names
 from replctl.lake.column_fault import check_copyable
 from replctl.lake.delta_files import table_size
@@ -93,8 +93,7 @@ class PublishedTables:
             tables = PublicationSet.of_names(catalog, names).tables_to_copy()
         for table in tables:
             check_filters(self._session, table.relation, table.filters)
-        cluster = self._session.cluster.system_identifier
-        return [remote_table(table, cluster) for table in tables]
+        return [remote_table(self._session, table) for table in tables]
 
     def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
         """Return the definitions with which a subscriber can create the published tables, by schema
@@ -245,7 +244,7 @@ class PublishedTables:
                 CopySource(source, table.columns, table.filters, policies)
                 for source in with_small_rows(self._session, there, stack)
             ]
-            remote = remote_table(table, self._session.cluster.system_identifier)
+            remote = remote_table(self._session, table)
             yield remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
@@ -272,7 +271,12 @@ class PublishedTables:
         context = function_context(self._session, catalog)
         tests = {
             is_permissive: [
-                nodes.transform(pg_node_tree.loads(policy.using), partial(session_value, context))
+                with_session_values(
+                    context,
+                    computable(
+                        self._session, context.environment, pg_node_tree.loads(policy.using)
+                    ),
+                )
                 for policy in policies
                 if policy.is_permissive == is_permissive and policy.using is not None
             ]

@@ -1,4 +1,6 @@
-"""Find the conditions for received values of user-defined types, even in arrays and rows."""
+"""Find the conditions for received values of user-defined types, even in arrays and rows, and for
+values of the publisher's time zone.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,13 @@ from replctl.expr.user_type import (
     domain_rules,
     stored_type,
 )
+from replctl.replication.node import RemoteRelation
 from replctl.spark import DomainTest, EnumType, RowField, RowType, Target
 from replctl.types.builtin import Type
 from replctl.types.quote import quote_qualified_identifier
+from replctl.types.shown import depends
 from replctl.types.type_kind import TypeKind
+from replctl.types.value_format import ValueFormat
 
 _BOOL_EQUAL = 91  # the operator boolean = boolean
 
@@ -44,6 +49,28 @@ def received_types(
         if known is not None:
             found[column.attnum] = known
     return found
+
+
+def check_zone(relation: Relation, remote: RemoteRelation) -> None:
+    """Check that the publisher's TimeZone does not affect values that are converted to another
+    type.  PostgreSQL converts them through text in this zone.
+
+    Raises:
+        FeatureNotSupported: it affects a column (0A000).
+    """
+    zoned = ValueFormat(zone=remote.zone)
+    for sent in remote.columns:
+        column = relation.column(sent.name)
+        if column is None or column.type == sent.type or zoned.is_utc:
+            continue
+        if depends(sent.type, zoned):
+            raise FeatureNotSupported(
+                f"conversion of type {sent.type} to type {column.type} is not supported with"
+                f' TimeZone "{remote.zone}" of the publisher',
+                detail=f'Column "{column.name}" of logical replication target relation'
+                f' "{relation.qualified_name}" differs in its type from the published column.',
+                hint="Add options=-ctimezone=UTC to the connection string of the subscription.",
+            )
 
 
 def _received_type(environment: CatalogEnvironment, declared: str) -> EnumType | RowType | None:

@@ -50,16 +50,17 @@ def origin_of(relation: Relation, column: Column, cluster: int) -> ColumnOrigin 
     return ColumnOrigin(relation.oid, column.attnum, fields, cluster)
 
 
-def remote_table(table: TableToCopy, cluster: int) -> RemoteRelation:
+def remote_table(session: Session, table: TableToCopy) -> RemoteRelation:
     """Describe a relation for an initial copy, with its row filters and published actions.
 
     Args:
-        cluster: the publisher's system identifier.
+        session: the session at the publisher.
     """
     return replace(
-        remote_relation(table.relation, table.columns, cluster),
+        remote_relation(table.relation, table.columns, session.cluster.system_identifier),
         filters=applied_filters(table.relation, [table.filters]),
         actions=table.actions,
+        zone=session.value_format.zone,
     )
 
 

@@ -27,7 +27,7 @@ from replctl.lake.delta_log import applied_step, latest_version, written_step
 from replctl.lake.file_layout import current_layout
 from replctl.lake.left_out import left_out_error
 from replctl.lake.native_target import check_native
-from replctl.lake.received_type import domain_tests, received_types
+from replctl.lake.received_type import check_zone, domain_tests, received_types
 from replctl.lake.remote_relation import sent_columns
 from replctl.lake.row_description import RowReader
 from replctl.lake.small_source import with_small_leaves
@@ -37,7 +37,6 @@ from replctl.lake.target import (
     check_updatable,
     pinned,
     replication_target,
-    without_user_types_in,
 )
 from replctl.lake.writer_values import with_writer_values
 from replctl.record import dataclass
@@ -103,8 +102,8 @@ class ReplicatedTable:
             user_types = received_types(environment, self.relation)
             target = replication_target(self.relation, self.remote, self.tree, read, user_types)
             check_native(catalog, self.relation, self.remote)
+            check_zone(self.relation, self.remote)
             target = replace(target, domain_tests=domain_tests(environment, self.relation, target))
-            target = without_user_types_in(environment, target)
             self.target = with_writer_values(self.session, catalog, target, self.role)
         self.sent = sent_columns(self.remote)
 

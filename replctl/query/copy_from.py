@@ -14,6 +14,7 @@ from replctl.catalog.relation_kind import RelKind
 from replctl.errors import WrongObjectType
 from replctl.expr import nodes
 from replctl.functions.function_context import function_context
+from replctl.functions.settings_form import computable, in_form
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.retry import repeated
 from replctl.lake.target import inserted_into
@@ -21,7 +22,6 @@ from replctl.lake.waiting import when_free
 from replctl.parser import ast
 from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
-from replctl.query.settings_rewrite import computable, in_form
 from replctl.query.sql import QueryWriter
 from replctl.query.write import as_planned, plan_of, written
 from replctl.result import Result

@@ -28,6 +28,7 @@ from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.nextval_call import NumberedCalls
 from replctl.expr.user_type import without_user_types
 from replctl.functions.function_context import function_context
+from replctl.functions.settings_form import computable
 from replctl.lake.catalog_name import check_names
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
@@ -49,9 +50,8 @@ from replctl.query.sequence_values import (
     with_sequence_values,
 )
 from replctl.query.session_calls import divided
-from replctl.query.settings_rewrite import computable
 from replctl.query.sql import QueryWriter
-from replctl.query.tree import Output, Query
+from replctl.query.tree import Output, Query, transform
 from replctl.query.with_check import check_new_rows
 from replctl.query.write import modified_relation, plan_of, written
 from replctl.record import dataclass
@@ -488,7 +488,7 @@ def _folded(session: Session, environment: Environment, value: nodes.Expr) -> no
         FeatureNotSupported: the value depends on a setting in an unsupported way (0A000).
     """
     if not isinstance(value, nodes.Const):
-        computable(session, environment, value)  # folding would hide casts to text
+        computable(session, environment, value, transform)  # folding would hide casts to text
     return simplified(value)
 
 

@@ -15,6 +15,7 @@ from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjec
 from replctl.expr import nodes
 from replctl.functions.function_context import function_context
 from replctl.functions.session_value import with_session_values
+from replctl.functions.settings_form import in_form
 from replctl.injection_point import injection_point
 from replctl.lake.conflict_message import not_carried_out, orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
@@ -37,7 +38,6 @@ from replctl.lake.target import (
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
-from replctl.query.settings_rewrite import in_form
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import Reference, Target, UniqueKey

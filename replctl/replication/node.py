@@ -58,6 +58,7 @@ class RemoteRelation(NamedRelation):
         filters: the row filters.  The publisher sends a row if it satisfies one of them.
         actions: the published actions.
         has_other_writers: programs that do not enforce the relation's key may write it.
+        zone: the TimeZone by which the publisher shows values as text.
     """
 
     schema: str
@@ -67,6 +68,7 @@ class RemoteRelation(NamedRelation):
     filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
     actions: frozenset[Action] = frozenset(Action)
     has_other_writers: bool = False
+    zone: str = "UTC"
 
     @property
     def definition(self) -> CopiedDefinition:

@@ -131,24 +131,6 @@ def harmless_because(key: str, category: str) -> str | None:
     return _HARMLESS.get(key) or found
 
 
-#: Settings that only a running session may change, because a subscription applies rows like a
-#: server whose time zone is UTC.
-_OF_SESSIONS = {"timezone": _NAMES_OF_UTC}
-
-
-def check_storable(name: str, value: str) -> None:
-    """Refuse to store a value that replctl supports only in a running session.
-
-    Raises:
-        FeatureNotSupported: replctl supports the value only in a session (0A000).
-    """
-    if value not in _OF_SESSIONS.get(name.lower(), (value,)):
-        raise FeatureNotSupported(
-            f'value "{value}" of parameter "{name}" is supported only for a session',
-            hint=f"Use SET {name}, PGTZ or PGOPTIONS.",
-        )
-
-
 def check_supported(name: str, value: str) -> None:
     """Refuse an unsupported value that would change results.
 
