@@ -159,6 +159,8 @@ def _keys(left: str, right: str) -> tuple[Key, Key]:
             for item in (left, right)
         )
         return first, second
+    if (left, right) == ("xid", "int4"):  # xideqint4 of pg_proc: both are unsigned
+        return _same, lambda value: value % 2**32
     if left != right and "bpchar" in (left, right) and "text" in (left, right):
         return _same, _same
     return key_of(left), key_of(right)

@@ -45,7 +45,9 @@ _SWAPPED = frozenset(
     " interval_pl_timestamp interval_pl_timestamptz integer_pl_date int8pl_inet".split()
 )
 #: Types whose values are OIDs: unsigned integers of 32 bits.
-_UNSIGNED = object_identifier.TYPES | {"oid"}
+_NAMED = object_identifier.NAMED
+_UNSIGNED = object_identifier.NUMBERED | {"oid"}
+_NUMBERED = _UNSIGNED | {"int4"}
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
@@ -77,7 +79,9 @@ def _compile(expr: nodes.Expr) -> Step:
         case nodes.FuncExpr():
             if expr.returns_set:
                 raise FeatureNotSupported(f"function {expr.name} is not supported here")
-            return _call(expr.function_oid, expr.args, expr.input_collation)
+            result = _function(expr.function_oid).result
+            call = _call(expr.function_oid, expr.args, expr.input_collation)
+            return _converted(call, result, expr.type)
         case nodes.DistinctExpr():
             return _distinct(expr)
         case nodes.NullIfExpr():
@@ -404,7 +408,15 @@ def _row_comparison(expr: nodes.RowCompareExpr) -> Step:
 
 
 def _relabel(expr: nodes.RelabelType) -> Step:
-    step, convert = _compile(expr.arg), relabelled(expr.arg.type, expr.type)
+    return _converted(_compile(expr.arg), expr.arg.type, expr.type)
+
+
+def _converted(step: Step, source: str, target: str) -> Step:
+    """Return a step whose values are those of a binary-compatible type.
+
+    A cast can call a function whose result has another type: int2 becomes oid by int4(int2).
+    """
+    convert = relabelled(source, target)
     if convert is None:
         return step
 
@@ -416,7 +428,13 @@ def _relabel(expr: nodes.RelabelType) -> Step:
 
 
 def relabelled(source: str, target: str) -> Callable[[Any], Any] | None:
-    """Return the conversion of values of binary-compatible types; None if they do not change."""
+    """Return the conversion of values of binary-compatible types; None if they do not change.
+
+    Raises:
+        FeatureNotSupported: the values of one type are names, and those of the other are numbers.
+    """
+    if (source in _NUMBERED and target in _NAMED) or (source in _NAMED and target in _NUMBERED):
+        raise FeatureNotSupported(f"casts of {source} to {target} are not supported")
     if (source, target) == ("cidr", "inet"):
         return lambda value: network.dump(network.load(value))
     if source == "int4" and target in _UNSIGNED:

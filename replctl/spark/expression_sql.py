@@ -15,7 +15,7 @@ from typing import TypeAlias, assert_never
 
 from replctl.adt import fold
 from replctl.adt import functions as adt_functions
-from replctl.adt.interpret import null_in_domain, violated_domain
+from replctl.adt.interpret import null_in_domain, relabelled, violated_domain
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.record import dataclass
@@ -277,7 +277,10 @@ def _function(expr: nodes.FuncExpr, context: Translation) -> SqlValue:
     if function.source in CALLS:
         return context.volatile.value(expr, function.source)
     args = tuple(adt_functions.arguments(function, expr.args))
-    return _call(function, args, expr.type, expr.input_collation, context)
+    if relabelled(function.result, expr.type) is None:
+        return _call(function, args, expr.type, expr.input_collation, context)
+    value = _call(function, args, function.result, expr.input_collation, context)
+    return function_sql.relabel(value, expr.type)
 
 
 def _call(

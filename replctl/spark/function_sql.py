@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from replctl.adt import functions as adt_functions
 from replctl.adt.case_mapping import is_ascii_collation, lower, translation_pairs
+from replctl.adt.interpret import relabelled
 from replctl.adt.like import without_needless_escapes
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -105,12 +106,18 @@ def can_fail(source: str) -> bool:
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
-    """Translate a cast between binary-compatible types: only the type changes.  Another function
-    has already removed the blanks of char(n).
+    """Translate a cast between binary-compatible types: the type changes, and integers become
+    unsigned or signed.  Another function has already removed the blanks of char(n).
     """
-    if (value.type, target) == ("cidr", "inet"):
-        raise FeatureNotSupported("cidr as inet is not supported")
-    return SqlValue(value.text, target, value.spark)
+    if relabelled(value.type, target) is None:
+        return SqlValue(value.text, target, value.spark)
+    wide = f"CAST({value.text} AS BIGINT)"  # an OID of regclass is text
+    if value.type == "int4":
+        return SqlValue(f"pmod({wide}, 4294967296L)", target, "BIGINT")
+    if target == "int4":
+        signed = f"pmod({wide} + 2147483648L, 4294967296L) - 2147483648L"
+        return SqlValue(f"CAST({signed} AS INT)", target, "INT")
+    raise FeatureNotSupported(f"{value.type} as {target} is not supported")  # cidr as inet
 
 
 def sql_value(name: str, type_: str, typmod: int) -> SqlValue:

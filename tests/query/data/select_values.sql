@@ -127,3 +127,5 @@ select g % 2, array_agg(g order by g desc) from generate_series(1, 5) g group by
 create view series as select g from generate_series(1, 20000000) g;
 select * from series limit 2;
 select g from generate_series(1, 5) g where g in (select generate_series(4, 100000));
+select x = i, x <> i, i::oid, s::oid, i::oid > 5, (i::oid)::int from (values ('4294967295'::xid, -1, -1::int2), ('5', 5, 5)) v (x, i, s);
+select (-1)::int2::regclass, (-1)::regtype, (-2)::int2::oid::int, '4294967295'::xid = -1;
