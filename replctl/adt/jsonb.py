@@ -14,7 +14,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from replctl.adt import numeric_arithmetic
-from replctl.adt.arrayfuncs import dimensions
+from replctl.adt.arrayfuncs import dimensions, flat
 from replctl.errors import (
     ArraySubscriptError,
     InvalidParameterValue,
@@ -106,11 +106,12 @@ def _index(step: str) -> int | None:
     return value if -(2**31) <= value < 2**31 else None
 
 
-def _at_path(value: Any, path: list[str | None]) -> Any:
-    if any(step is None for step in path):
+def _at_path(value: Any, path: list[Any]) -> Any:
+    """Return the value at a path, whose dimensions do not matter."""
+    steps = list(flat(path))
+    if any(step is None for step in steps):
         return _MISSING
-    for step in path:
-        assert step is not None
+    for step in steps:
         if isinstance(value, dict):
             value = _field(value, step)
         elif isinstance(value, list):
@@ -209,6 +210,11 @@ def _concat(a: Any, b: Any) -> Any:
     return [*(a if isinstance(a, list) else [a]), *(b if isinstance(b, list) else [b])]
 
 
+def _check_one_dimension(names: list[Any]) -> None:
+    if len(dimensions(names)) > 1:
+        raise ArraySubscriptError("wrong number of array subscripts")
+
+
 def _cannot(what: str) -> Exception:
     return InvalidParameterValue(f"cannot {what}")
 
@@ -222,6 +228,7 @@ def _delete(value: Any, name: str) -> Any:
 
 
 def _delete_array(value: Any, names: list[str | None]) -> Any:
+    _check_one_dimension(names)
     for name in names:
         if name is not None:
             value = _delete(value, name)
@@ -276,6 +283,7 @@ def _changed(
 
 
 def _delete_path(value: Any, path: list[str | None]) -> Any:
+    _check_one_dimension(path)
     if not isinstance(value, dict | list):
         raise _cannot("delete path in scalar")
 
@@ -288,6 +296,7 @@ def _delete_path(value: Any, path: list[str | None]) -> Any:
 
 
 def _set(value: Any, path: list[str | None], new: Any, create: bool = True) -> Any:
+    _check_one_dimension(path)
     if not isinstance(value, dict | list):
         raise _cannot("set path in scalar")
 
@@ -379,6 +388,7 @@ def _set_lax(
 
 
 def _insert(value: Any, path: list[str | None], new: Any, after: bool = False) -> Any:
+    _check_one_dimension(path)
     if not isinstance(value, dict | list):
         raise _cannot("set path in scalar")
 
@@ -497,10 +507,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jsonb_contained": lambda a, b: contains(load(b), load(a)),
     "jsonb_exists": _of_value(_has),
     "jsonb_exists_any": lambda text, names: any(
-        _has(load(text), name) for name in names if name is not None
+        _has(load(text), name) for name in flat(names) if name is not None
     ),
     "jsonb_exists_all": lambda text, names: all(
-        _has(load(text), name) for name in names if name is not None
+        _has(load(text), name) for name in flat(names) if name is not None
     ),
     "jsonb_concat": lambda a, b: dump(_concat(load(a), load(b))),
     "jsonb_delete": _of_values(_delete),

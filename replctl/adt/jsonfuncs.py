@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring
 from typing import Any
 
+from replctl.adt.arrayfuncs import flat
 from replctl.adt.jsonb import pairs_of, pairs_of_two
 from replctl.errors import InvalidParameterValue
 from replctl.types.integer import decimal_int
@@ -90,11 +91,11 @@ def _as_text(value: str | None) -> str | None:
     return str(json.loads(value, strict=False)) if value.startswith('"') else value
 
 
-def _at_path(text: str, path: list[str | None]) -> str | None:
+def _at_path(text: str, path: list[Any]) -> str | None:
     value: str | None = text if path else text.strip(_BLANKS)
     if not path:
         return value
-    for step in path:
+    for step in flat(path):  # its dimensions do not matter
         if step is None or value is None:
             return None
         if _first(value) == "{":
