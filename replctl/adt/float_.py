@@ -255,7 +255,10 @@ def _degrees(value: float) -> float:
 
 
 def _radians(value: float) -> float:
-    return value * _ONE_RADIAN
+    result = value * _ONE_RADIAN
+    if result == 0 and value != 0:
+        raise _underflow()
+    return result
 
 
 def _anything(value: float) -> bool:

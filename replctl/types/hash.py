@@ -82,10 +82,12 @@ def hash_extended(type_name: str) -> Callable[[Any, int], int]:
 
 
 def _known(type_name: str) -> Hash | None:
+    if type_name in _HASHES:  # oidvector is an array with a hash function of its own
+        return _HASHES[type_name]
     known = builtin.types().get(type_name)
     if known is not None and known.is_array and known.element is not None:
         return _of_array(known.element)
-    return _HASHES.get(type_name)
+    return None
 
 
 def _signed(value: int, bits: int) -> int:
@@ -262,6 +264,7 @@ _HASHES: dict[str, Hash] = {
     "bpchar": lambda value, seed: _of_text(value.rstrip(" "), seed),
     "char": _of_char,
     "bytea": _of_bytes,
+    "oidvector": lambda value, seed: _of_bytes(struct.pack(f"<{len(value)}I", *value), seed),
     "uuid": lambda value, seed: _of_bytes(uuid_bytes(value), seed),
     "date": _of_date,
     "timetz": _of_timetz,
