@@ -95,6 +95,7 @@ class Launcher:
         self._suspended_after = suspended_after
         self._longest_wait = longest_wait
         self._held: dict[int, Subscription] = {}
+        self._unreleased: dict[int, Subscription] = {}  # see _release_slot
         self._copying = Lock()  # see ApplyWorker
         self._copies: defaultdict[int, RetrySchedule[RelationName]] = defaultdict(
             partial(RetrySchedule, retry_delay)
@@ -255,8 +256,14 @@ class Launcher:
         return self._copies[subscription.oid].has_due()
 
     def keep(self, subscriptions: Sequence[Subscription]) -> None:
-        """Release all held subscriptions except these."""
+        """Release all held subscriptions except these.  Also release slots whose release has
+        failed.
+        """
         kept = {subscription.oid for subscription in subscriptions}
+        used = {subscription.slot_name for subscription in self._held.values()}
+        for subscription in list(self._unreleased.values()):
+            if subscription.slot_name not in used:
+                self._release_slot(subscription, stays=False)
         for oid in self._copies.keys() - kept:
             del self._copies[oid]
         for oid, subscription in list(self._held.items()):
@@ -277,12 +284,19 @@ class Launcher:
         if not self._session.cluster.is_in_place:  # the current catalog does not know it
             return
         release_worker(self._session.cluster, subscription.oid, stays=stays)
+        self._release_slot(subscription, stays=stays)
+
+    def _release_slot(self, subscription: Subscription, *, stays: bool) -> None:
+        """Release the slot of a subscription.  If its publisher is unreachable, `keep` repeats
+        that: the publisher regards the slot as active while this process lives.
+        """
         assert subscription.slot_name is not None
+        self._unreleased.pop(subscription.oid, None)
         try:
             with open_publisher(self._session, subscription, is_leaving=True) as publisher:
                 publisher.slots.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
-            pass  # no process uses the slot of an unreachable publisher
+            self._unreleased[subscription.oid] = subscription
 
 
 def sync(

@@ -273,6 +273,15 @@ def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
     return {str(row.slot_name) for row in rows if cluster.is_alive(row.backend)}
 
 
+def end_own_hold(cluster: Cluster, connection: Connection, slot_name: str) -> None:
+    """Remove the record that this process holds a slot.  For a caller that does not read the slot:
+    the record is from an earlier attempt, which could not write the publisher's catalog at its end.
+    """
+    table = state_schema.walsender
+    key = (table.c.slot_name == slot_name, table.c.is_held)
+    _release(cluster, connection, table, *key, stays=False)
+
+
 def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> None:
     """Check that a session, not a subscription's worker, can acquire a slot.
 

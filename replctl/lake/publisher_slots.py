@@ -32,6 +32,7 @@ from replctl.catalog.worker import (
     check_inactive,
     claim_walsender,
     dismiss_walsender,
+    end_own_hold,
     release_walsender,
     report_walsender,
 )
@@ -151,14 +152,15 @@ class PublisherSlots:
             alter_slot(connection, name, failover=failover, two_phase=two_phase)
 
     def drop(self, name: str) -> None:
-        """Drop a slot.
+        """Drop a slot that this process does not read now.
 
         Raises:
             UndefinedObject: there is no such slot (42704).
-            ObjectInUse: a process reads the slot, or waits to read it (55006).
+            ObjectInUse: another process reads the slot, or a process waits to read it (55006).
             ObjectNotInPrerequisiteState: a standby has copied the slot from its primary.
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            end_own_hold(self._session.cluster, connection, name)
             check_inactive(self._session.cluster, connection, name)
             check_droppable(connection, get_slot(connection, name))
             delete_slot(connection, name)

@@ -182,3 +182,23 @@ def test_a_slot_is_inactive_since_its_reader_was_killed(
     publisher.slots.report_end("s")
     monkeypatch.setattr(cluster, "is_alive", lambda backend: False)
     assert _inactive_since(session) == 60
+
+
+def test_an_earlier_attempt_of_this_process_holds_no_slot(
+    session: Session, cluster: Cluster
+) -> None:
+    """The end of a copy could not be recorded, because the publisher's home was away or full."""
+    create = "SELECT slot_name FROM pg_create_logical_replication_slot('s', 'pgoutput')"
+    _rows(session, create)
+    slots = LakePublisher(session).slots
+    slots.start_replication("s", "1/1", "s", ["p"])
+    slots.drop("s")
+    _rows(session, create)
+    process = open_cluster(cluster.path)
+    LakePublisher(Session.connect(process, "postgres", "postgres")).slots.start_replication(
+        "s", "1/1", "s", ["p"]
+    )
+    with pytest.raises(ObjectInUse, match=f'slot "s" is active for PID {os.getpid()}'):
+        slots.drop("s")
+    process.close()
+    slots.drop("s")

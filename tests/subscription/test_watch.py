@@ -128,6 +128,29 @@ def test_one_that_fails_stops_no_other(
     assert sum("could not connect" in message for message in messages(cluster)) == 4
 
 
+def test_the_slot_of_a_publisher_that_was_away_is_released(
+    tmp_path: Path, cluster: Cluster, subscriber: Database
+) -> None:
+    home, away = tmp_path / "publisher", tmp_path / "away"
+    remote = open_cluster(home)
+    Database(Session.connect(remote, "postgres", "postgres")).run("CREATE PUBLICATION p")
+    subscribe(subscriber, "far", f"host={home} dbname=postgres")
+    remote.close()
+    watcher = Watch(subscriber.session)
+    assert watcher.round() == []
+    home.rename(away)
+    subscriber.run("ALTER SUBSCRIPTION far DISABLE")
+    assert watcher.round() == []
+    away.rename(home)
+    assert watcher.round() == []
+    remote = open_cluster(home)
+    admin = Database(Session.connect(remote, "postgres", "postgres"))
+    assert admin.rows(ACTIVE) == []
+    admin.run("SELECT pg_drop_replication_slot('far')")
+    remote.close()
+    watcher.close()
+
+
 def test_a_suspended_process_stops_one_subscription(
     cluster: Cluster, subscriber: Database, clock: Clock, stopped: Callable[[Path], int]
 ) -> None:
