@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replctl.psql.command_group import Incomplete, command_group, opened_cluster, run_command_group
+from replctl.psql.command_group import (
+    Incomplete,
+    checked_directory,
+    command_group,
+    opened_cluster,
+    run_command_group,
+)
 from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
@@ -23,7 +28,7 @@ _PARTS = (
     ("postgresql.auto.conf", "the settings of ALTER SYSTEM"),
 )
 
-_Home = Annotated[Path | None, typer.Option(help="The cluster's directory.")]
+_Home = Annotated[str | None, typer.Option(help="The cluster's directory.")]
 
 
 def run_cluster(argv: Sequence[str], messages: Messages) -> int:
@@ -35,16 +40,17 @@ def run_cluster(argv: Sequence[str], messages: Messages) -> int:
 
 
 def _backup(
-    directory: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+    directory: Annotated[str, typer.Argument(help="A new or empty directory.")],
     home: _Home = None,
 ) -> None:
     from replctl.lake.backup import back_up
 
+    target = checked_directory(directory, "directory")
     with opened_cluster(home) as cluster:
-        found = back_up(cluster, directory)
+        found = back_up(cluster, target)
     print(f"{found.tables} tables, {found.files} files")
     for name, what in _PARTS:
-        if (directory / name).exists():
+        if (target / name).exists():
             print(f"copied: {name}: {what}")
     for name, location in found.elsewhere:
         print(f"not copied: table {name} at {location}")

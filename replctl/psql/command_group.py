@@ -33,6 +33,20 @@ def check_seconds(value: float | None) -> float | None:
     return value
 
 
+def checked_directory(value: str, name: str) -> Path:
+    """Return the directory that an argument names.  Path("") would be the working directory.
+
+    Args:
+        name: the name of the argument.
+
+    Raises:
+        BadParameter: the value is empty, for example because a script's variable is not set.
+    """
+    if not value:
+        raise typer.BadParameter("a directory is wanted", param_hint=name)
+    return Path(value)
+
+
 class Incomplete(Exception):
     """Raised if a command could do only a part of its work.  It has reported why."""
 

@@ -14,6 +14,7 @@ from replctl.psql.cluster_command import report_found
 from replctl.psql.command_group import (
     Incomplete,
     check_seconds,
+    checked_directory,
     command_group,
     existing_home,
     opened_cluster,
@@ -27,7 +28,7 @@ from replctl.standard_streams import outlasting_readers
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
 
-_Home = Annotated[Path | None, typer.Option(help="The standby's directory.")]
+_Home = Annotated[str | None, typer.Option(help="The standby's directory.")]
 
 
 def run_standby(argv: Sequence[str], messages: Messages) -> int:
@@ -42,7 +43,7 @@ def run_standby(argv: Sequence[str], messages: Messages) -> int:
 
 
 def _create(
-    primary: Annotated[Path, typer.Option(help="The primary's directory.")],
+    primary: Annotated[str, typer.Option(help="The primary's directory.")],
     home: _Home = None,
     slot: Annotated[
         str,
@@ -53,7 +54,8 @@ def _create(
 ) -> None:
     from replctl.catalog.standby import create_standby
 
-    create_standby(existing_home(primary), _directory(home), slot)
+    directory = checked_directory(primary, "--primary")
+    create_standby(existing_home(directory), _directory(home), slot)
 
 
 def _sync(
@@ -156,8 +158,8 @@ def _promote(
             promote(standby, wait)
 
 
-def _directory(home: Path | None) -> Path:
+def _directory(home: str | None) -> Path:
     chosen = home or os.environ.get("REPLCTL_HOME")
-    if chosen is None:
+    if not chosen:
         raise typer.BadParameter("the standby's directory is wanted", param_hint="--home")
     return Path(chosen)

@@ -62,6 +62,33 @@ def test_a_standby_of_no_cluster(psql: Psql, tmp_path: Path) -> None:
     assert not standby.exists()
 
 
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        (["cluster", "backup", ""], "Invalid value for directory: a directory is wanted"),
+        (["standby", "create", "--primary", ""], "Invalid value for --primary: a directory is"),
+        (["standby", "create", "--primary", "{home}", "--home", ""], "Invalid value for --home"),
+        (["cluster", "identify", "--home", ""], ""),
+    ],
+)
+def test_an_empty_name_is_not_the_working_directory(
+    psql: Psql, command: list[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, empty = tmp_path / "home", tmp_path / "empty"
+    assert psql("-X", "-q", "-c", "SELECT 1", "--home", str(home)).exit_code == 0
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    monkeypatch.delenv("REPLCTL_HOME", raising=False)
+    if "--home" not in command:
+        command = [*command, "--home", str(home)]
+    elif not fault:
+        monkeypatch.setenv("REPLCTL_HOME", str(home))
+    outcome = psql(*(word.format(home=home) for word in command))
+    assert fault in outcome.stderr
+    assert outcome.exit_code == bool(fault)
+    assert list(empty.iterdir()) == []
+
+
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return the clusters whose Spark server a command tried to start.  No server starts."""
