@@ -107,8 +107,8 @@ HINTS: dict[str, str] = {
     "At the primary, use SELECT pg_drop_replication_slot({}), then SELECT"
     " pg_create_physical_replication_slot({}).": f"{_COMMANDS}a_standby_whose_slot_is_lost",
     # -- tables
-    "restore_hint(relation)": "lake/test_version_chain.py",
-    "restore_hint(place.relation)": "lake/test_version_chain.py",
+    "restore_hint(catalog, relation)": f"{_COMMANDS}a_standby_whose_primary_was_moved",
+    "restore_hint(catalog, place.relation)": "lake/test_version_chain.py",
     "Restore the directory from a backup, or use DROP TABLE {}.": "lake/"
     "test_copied.py::test_a_backup_reports_tables_that_do_not_fit_the_catalog",
     "_read_hint(table)": f"{_COPIED}the_hint_of_a_backup_of_a_cleaned_log",

@@ -215,3 +215,23 @@ def _use_at(primary: Database, hint: str | None) -> None:
     first, second = hint.removeprefix("At the primary, use ").removesuffix(".").split(", then ")
     primary.run(first)
     primary.run(second)
+
+
+def test_a_standby_whose_primary_was_moved(psql: Psql, elsewhere: Path) -> None:
+    standby_home, moved = elsewhere.with_name("standby"), elsewhere.with_name("moved")
+    options = ("-X", "-q", "-A", "-t", "--home")
+    make = "CREATE TABLE kept (a int PRIMARY KEY); INSERT INTO kept VALUES (7)"
+    assert psql(*options, str(elsewhere), "-c", make).exit_code == 0
+    create_standby(elsewhere, standby_home, "one")
+    elsewhere.rename(moved)
+    query = (*options, str(standby_home), "-c", "TABLE kept")
+    refused = psql(*query)
+    assert "could not find the Delta table" in refused.stderr
+    found = re.search(r'use (ALTER .*), and run "replctl (.*)"', refused.stderr)
+    assert found is not None, refused.stderr
+    statement, command = found.groups()
+    statement = statement.replace("DIRECTORY", str(moved))
+    assert psql(*options, str(standby_home), "-c", statement).exit_code == 0
+    assert psql(*options, str(moved), "-c", "SELECT 1").exit_code == 0  # records its new home
+    assert psql(*shlex.split(command)).exit_code == 0
+    assert psql(*query).stdout == "7\n"

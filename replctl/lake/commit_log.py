@@ -14,6 +14,7 @@ from functools import partial
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
     BREAK,
@@ -74,6 +75,7 @@ from replctl.lake.version_chain import (
     relation_chain,
     replaced,
 )
+from replctl.own_command import own_command
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
@@ -188,14 +190,20 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
         if place not in (error.detail or ""):
             error.detail = place if error.detail is None else f"{place} {error.detail}"
         if isinstance(error, UndefinedFile) and error.hint is None:
-            error.hint = restore_hint(relation)
+            error.hint = restore_hint(catalog, relation)
         raise
 
 
-def restore_hint(relation: Relation) -> str:
-    """Return the hint for a missing table directory."""
-    name = relation.quoted_name
-    return f"Restore the directory from a backup, or use DROP TABLE {name}."
+def restore_hint(catalog: Catalog, relation: Relation) -> str:
+    """Return the hint for a missing table directory.  A standby cannot drop tables."""
+    control = read_control(catalog.connection)
+    if not control.is_in_recovery:
+        return f"Restore the directory from a backup, or use DROP TABLE {relation.quoted_name}."
+    follow = own_command("standby", "sync", home=control.home)
+    return (
+        "Restore the directory from a backup. If the primary was moved, use ALTER SYSTEM SET"
+        f" primary_conninfo = 'host=DIRECTORY', and run \"{follow}\"."
+    )
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:

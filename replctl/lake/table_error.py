@@ -99,7 +99,8 @@ def _advise(
     """Add a HINT to an error, if the user can do something about it."""
     if place.path is None:
         if latest_version(place.location) is None:
-            error.hint = restore_hint(place.relation)
+            with session.read() as catalog:
+                error.hint = restore_hint(catalog, place.relation)
         return
     is_log = place.path.startswith(f"{LOG_FOLDER}/")
     table = None if subscription is None or is_log else _member(session, place, subscription)
