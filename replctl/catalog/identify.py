@@ -63,7 +63,8 @@ def identify_moved(cluster: Cluster) -> PostgresError | None:
                 warning = _two_homes(former.refusal, home)
         finally:
             former.close()
-    with cluster.begin(write=True, in_recovery=True) as connection:
+    # A replaced primary, too: it stays replaced, and the new primary may have tables in its home
+    with cluster.begin(write=True, in_recovery=True, after_promotion=True) as connection:
         record_home(connection, path)
     cluster.notice_promotion()
     return warning

@@ -221,6 +221,23 @@ def test_a_backup_of_a_primary_that_was_replaced_later(psql: Psql, tmp_path: Pat
     assert "was promoted in its place" in psql("--home", copies[2], "-Xc", "SELECT 1").stderr
 
 
+def test_the_hint_for_the_moved_home_of_a_replaced_primary(psql: Psql, tmp_path: Path) -> None:
+    home, moved, standby = (tmp_path / name for name in ("old home", "moved", "standby"))
+    assert psql("--home", str(home), "-Xqc", "CREATE TABLE t (a int)").exit_code == 0
+    create_standby(home, standby, "one")
+    with closing(open_cluster(standby)) as opened:
+        promote(opened)
+    home.rename(moved)
+    hint = psql("--home", str(moved), "-Xc", "SELECT 1").stderr
+    found = re.search(r'home of the old primary, run "replctl (.*)"', hint)
+    assert found is not None, hint
+    outcome = psql(*found[1].split())
+    assert (outcome.exit_code, outcome.stderr) == (0, "")
+    replaced = psql("--home", str(moved), "-Xc", "SELECT 1")
+    assert replaced.exit_code == 2
+    assert f'The standby "{standby}" was promoted in its place.' in replaced.stderr
+
+
 def test_an_interrupted_identify_keeps_a_copy_replaced(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
