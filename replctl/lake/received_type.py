@@ -56,7 +56,7 @@ def check_zone(relation: Relation, remote: RemoteRelation) -> None:
     type.  PostgreSQL converts them through text in this zone.
 
     Raises:
-        FeatureNotSupported: it affects a column (0A000).
+        FeatureNotSupported: the zone affects a column (0A000).
     """
     zoned = ValueFormat(zone=remote.zone)
     for sent in remote.columns:
