@@ -240,7 +240,7 @@ class ApplyWorker:
                     self._subscription,
                     self._progress,
                     self.applied.add,
-                    self._follow_schema(),
+                    *self._followers(),
                 )
                 has_moved = self._run(run, subscriber)
                 self.applied.is_something |= has_moved
@@ -257,12 +257,18 @@ class ApplyWorker:
                 session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
             return False
 
-    def _follow_schema(self) -> Callable[[SubscriptionRun, SchemaChange], None] | None:
+    def _followers(
+        self,
+    ) -> tuple[
+        Callable[[SubscriptionRun, SchemaChange], None] | None,
+        Callable[[SubscriptionRun, RelationName, int], None] | None,
+    ]:
+        """Return SubscriptionRun.follow_schema and follow_copied."""
         if not self._subscription.follow_schema:
-            return None
-        from replctl.commands.follow_schema import follow_schema
+            return None, None
+        from replctl.commands.follow_schema import follow_copied, follow_schema
 
-        return partial(follow_schema, self._session)
+        return partial(follow_schema, self._session), partial(follow_copied, self._session)
 
     def _run(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
         """Synchronize tables and apply changes, if the publisher's log has the commits that were

@@ -40,10 +40,11 @@ class ColumnOrigin:
 
     def is_another(self, later: ColumnOrigin) -> bool:
         """Return whether `later` is another column of the same table."""
-        return self._table == later._table and self.attnum != later.attnum
+        return self.place == later.place and self.attnum != later.attnum
 
     @property
-    def _table(self) -> tuple[int, int]:
+    def place(self) -> tuple[int, int]:
+        """Return the table: its publisher's system identifier, and its OID there."""
         return self.cluster, self.relid
 
     def has_other_fields(self, later: ColumnOrigin) -> bool:
@@ -66,7 +67,7 @@ class ColumnOrigin:
         """Return whether `later` is the same column, and the table has not been written again.  A
         table that is written again has new names in data files, and its rows are sent again.
         """
-        here, there = (self._table, self.attnum), (later._table, later.attnum)
+        here, there = (self.place, self.attnum), (later.place, later.attnum)
         return here == there and self.fields.get("") == later.fields.get("")
 
 

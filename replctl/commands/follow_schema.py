@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
+from replctl.catalog.column_origin import ColumnOrigin, column_origins
 from replctl.catalog.namespace import relation_named
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_replication_slots import SessionOrigin
@@ -26,6 +29,7 @@ from replctl.replication.table_definition import (
     ColumnChanges,
     ColumnDefinition,
     SchemaChange,
+    TableDefinition,
     column_changes,
     native_statements,
 )
@@ -60,17 +64,132 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
         own.origin = SessionOrigin(
             run.subscriber.state.origin_name, change.lsn - 1, schema_lsn=change.lsn
         )
-        block.begin(own, is_implicit=True)
-        try:
+        with _in_transaction(own):
             for name, columns in changes.items():
                 target = run.subscription.table_map.target(name)
                 when_free(own, partial(_follow, own, run.subscription, target, columns))
-            block.commit(own)
-        except BaseException:
-            own.origin = None  # do not move the progress
-            if own.block is not None:
-                block.rollback(own)
-            raise
+
+
+def follow_copied(session: Session, run: SubscriptionRun, name: RelationName, lsn: int) -> None:
+    """Change the columns of a subscription's table like those of an adopted published table, before
+    a reconcile of the table or another copy into it.  Do nothing before the first copy.
+
+    `follow_schema` skips the changes before the snapshot of a copy.  The recorded origins of the
+    columns say what has changed, so a copy that fails can repeat this.
+
+    Args:
+        name: the published table.
+        lsn: the LSN of the copy's snapshot.
+
+    Raises:
+        PostgresError: the table cannot be changed.
+    """
+    names = run.subscription.publications
+    definitions = run.publisher.tables.definitions(names, lsn)
+    definition = next((item for item in definitions if item.relation_name == name), None)
+    if definition is None or not definition.cluster:
+        return
+    target = run.subscription.table_map.target(name)
+    with open_subscriber(session, run.subscription) as subscriber:
+        own = subscriber.state.session
+        with own.read() as catalog:
+            relation = relation_named(catalog, *target)
+            oids = [] if relation is None else [relation.oid]
+            origins = column_origins(catalog.connection, run.subscription.oid, oids)
+        if relation is None or relation.oid not in origins:
+            return
+        changes = copied_changes(relation, origins[relation.oid], definition)
+        if any(_Followed(relation, run.subscription, changes).statements()):
+            with _in_transaction(own):
+                when_free(own, partial(_follow, own, run.subscription, target, changes))
+
+
+@contextmanager
+def _in_transaction(own: Session) -> Iterator[None]:
+    """Run the `with` block in a transaction of a session."""
+    block.begin(own, is_implicit=True)
+    try:
+        yield
+        block.commit(own)
+    except BaseException:
+        own.origin = None  # do not move the progress
+        if own.block is not None:
+            block.rollback(own)
+        raise
+
+
+def copied_changes(
+    relation: Relation, origins: Mapping[int, ColumnOrigin], definition: TableDefinition
+) -> ColumnChanges:
+    """Return the changes that give a subscription's table the columns of a published table whose
+    rows are copied into it.
+
+    A column keeps its name if another column has the new one already: the user has added it, and it
+    receives the values.  A column keeps a type that is not narrower than the published one: the
+    user has chosen it, and the copy converts the values.
+
+    Args:
+        relation: the subscription's table.
+        origins: the origins of its columns, by attnum.
+        definition: the published table.
+    """
+    published = {column.attnum: column for column in definition.columns}
+    known = _known_columns(relation, origins, definition)
+    if not known:  # the rows come from another table
+        return ColumnChanges()
+    kept = [(column, published[n]) for n, column in known.items() if n in published]
+    dropped = [c.name for n, c in known.items() if n not in definition.attnums]
+    return ColumnChanges(
+        dropped=tuple(dropped),
+        renamed=tuple(_free_renames(relation, dropped, kept).items()),
+        retyped=tuple(
+            (replace(now, type_name=own.declared_type, typmod=own.declared_typmod), now)
+            for own, now in kept
+            if native_text(own.type) == now.delta_type
+            and is_wider((own.declared_type, own.declared_typmod), (now.type_name, now.typmod))
+        ),
+        added=tuple(  # the copy brings the values
+            replace(now, is_computed=False, is_restored=False)
+            for now in definition.columns
+            if now.attnum not in known
+        ),
+    )
+
+
+def _known_columns(
+    relation: Relation, origins: Mapping[int, ColumnOrigin], definition: TableDefinition
+) -> dict[int, Column]:
+    """Return the columns of a subscription's table whose values come from the published table, by
+    the numbers of the published columns.
+
+    If two columns come from one, return the one that has its name now, or else the last one: the
+    user has added it instead of a renaming.
+
+    Args:
+        origins, definition: see `copied_changes`.
+    """
+    names = {column.attnum: column.name for column in definition.columns}
+    known: dict[int, Column] = {}
+    for column in relation.columns:
+        origin = origins.get(column.attnum)
+        if origin is None or origin.place != (definition.cluster, definition.oid):
+            continue
+        earlier = known.get(origin.attnum)
+        if earlier is None or earlier.name != names.get(origin.attnum):
+            known[origin.attnum] = column
+    return known
+
+
+def _free_renames(
+    relation: Relation, dropped: Sequence[str], kept: Sequence[tuple[Column, ColumnDefinition]]
+) -> dict[str, str]:
+    """Return the new names, by the old ones, of the columns whose new name no other column has."""
+    renamed = {own.name: now.name for own, now in kept if own.name != now.name}
+    taken = {column.name for column in relation.columns} - {*dropped, *renamed}
+    while blocked := [old for old, new in renamed.items() if new in taken]:
+        taken.update(blocked)
+        renamed = {old: new for old, new in renamed.items() if old not in blocked}
+    return renamed
 
 
 def _follow(

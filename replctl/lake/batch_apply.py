@@ -126,6 +126,8 @@ class BatchApply(TargetWrite):
         """
         if self._state.table is not None:
             return True
+        if self._subscription.follow_schema and remote.relation_name in self._state.relations():
+            return True  # a copy of the table has followed later definitions
         try:
             self._local.table(remote)
         except ConvertedNative:  # a REFRESH TABLE may have begun after these changes

@@ -30,7 +30,9 @@ from replctl.types.quote import quote_string
 from replctl.types.type_kind import TypeKind
 
 
-def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> TableDefinition:
+def table_definition(
+    environment: CatalogEnvironment, table: TableToCopy, cluster: int
+) -> TableDefinition:
     """Return the definition of a published table.
 
     The subscriber gets plain columns: defaults, generation expressions, identities and partitions
@@ -38,6 +40,7 @@ def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> Tab
 
     Args:
         environment: an environment without a search path, so that all names have their schemas.
+        cluster: the publisher's system identifier.
     """
     relation = table.relation
     columns = [column for column in relation.columns if column.attnum in table.columns]
@@ -64,6 +67,7 @@ def table_definition(environment: CatalogEnvironment, table: TableToCopy) -> Tab
         tuple(types.values()),
         relation.oid,
         frozenset(column.attnum for column in relation.columns),
+        cluster if relation.storage is not None and relation.storage.is_adopted else 0,
     )
 
 

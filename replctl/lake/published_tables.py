@@ -95,22 +95,26 @@ class PublishedTables:
             check_filters(self._session, table.relation, table.filters)
         return [remote_table(self._session, table) for table in tables]
 
-    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
+    def definitions(self, names: Sequence[str], lsn: int | None = None) -> list[TableDefinition]:
         """Return the definitions with which a subscriber can create the published tables, by schema
         and name.
+
+        Args:
+            lsn: the position in the log at which they were valid; None for now.
 
         Raises:
             FeatureNotSupported: the publications list different columns of a table.
         """
         with self._session.read() as catalog:
-            return self._definitions(catalog, names)
+            return self._definitions(catalog if lsn is None else catalog.as_of(lsn), names)
 
     def _definitions(self, catalog: Catalog, names: Sequence[str]) -> list[TableDefinition]:
         environment = CatalogEnvironment(
             catalog, self._session.database_name, (), self._session.role_oid
         )
         tables = PublicationSet.of_names(catalog, names).tables_to_copy()
-        return [table_definition(environment, table) for table in tables]
+        cluster = self._session.cluster.system_identifier
+        return [table_definition(environment, table, cluster) for table in tables]
 
     def schema_changes(
         self, names: Sequence[str], from_lsn: int, to_lsn: int

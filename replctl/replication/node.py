@@ -312,9 +312,12 @@ class PublishedTables(Protocol):
     def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """Return the relations of the publications, sorted by name."""
 
-    def definitions(self, names: Sequence[str]) -> list[TableDefinition]:
+    def definitions(self, names: Sequence[str], lsn: int | None = None) -> list[TableDefinition]:
         """Return the definitions with which a subscriber can create the published tables, sorted by
         name.
+
+        Args:
+            lsn: the position in the log at which they were valid; None for now.
         """
 
     def schema_changes(

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts, Subscriber
 from replctl.replication.table_definition import SchemaChange
@@ -27,6 +28,8 @@ class SubscriptionRun:
             transactions.
         follow_schema: called with each change of published definitions, after all changes before it
             are applied; None if the subscriber does not follow them.
+        follow_copied: called with a table and the LSN of a snapshot before a copy reads the
+            snapshot; None if the subscriber does not follow changes of definitions.
     """
 
     publisher: Publisher
@@ -35,6 +38,7 @@ class SubscriptionRun:
     on_progress: Callable[[str, int, int], None] = field(default=lambda what, done, total: None)
     on_applied: OnApplied = field(default=lambda transactions, rows: None)
     follow_schema: Callable[[SubscriptionRun, SchemaChange], None] | None = None
+    follow_copied: Callable[[SubscriptionRun, RelationName, int], None] | None = None
 
     def of_table(self, relation: SubscriptionRelation) -> SubscriptionRun:
         """Return the run of the same subscription for the synchronization of one table."""

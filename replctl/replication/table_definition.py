@@ -81,6 +81,8 @@ class TableDefinition(NamedRelation):
         types: the user-defined types of the columns, each after the types that it needs.
         oid: identifies the table at the publisher, even after a renaming; 0 if unknown.
         attnums: the numbers of all columns, published or not.
+        cluster: the publisher's system identifier if the table is adopted, else 0.  Only columns of
+            adopted tables have recorded origins (column_origin.py).
     """
 
     schema: str
@@ -93,6 +95,7 @@ class TableDefinition(NamedRelation):
     types: tuple[TypeDefinition, ...] = ()
     oid: int = 0
     attnums: frozenset[int] = frozenset()
+    cluster: int = 0
 
     def statements(self, schema: str, name: str, table_options: str) -> Iterator[str]:
         """Yield the statements that create an equal table, each without its semicolon.

@@ -141,7 +141,10 @@ def _begun_copy(
         failover=run.subscription.failover,
         publications=run.subscription.publications,
     )
-    return run.subscriber.copies.begin(relation, run.publisher.tables.snapshot(name))
+    snapshot = run.publisher.tables.snapshot(name)
+    if run.follow_copied is not None:  # later, the unfinished copy would refuse other types
+        run.follow_copied(run, name, snapshot.lsn)
+    return run.subscriber.copies.begin(relation, snapshot)
 
 
 def _copy_begun(

@@ -153,6 +153,49 @@ def test_columns_of_an_adopted_table(
     assert subscriber.rows(_QUERY)[1] == ("2", "B", "2", "2026-01-01")
 
 
+def test_columns_follow_before_a_reconcile(
+    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
+) -> None:
+    """REFRESH TABLE brings the rows of a later time, whose columns the owner has changed since the
+    last sync, also after the statement."""
+    table = f"delta.`{tmp_path / 't'}`"
+    engine.run(
+        f"CREATE TABLE {table} (id INT, a STRING, b STRING, n INT, x INT) USING delta TBLPROPERTIES"
+        " (delta.columnMapping.mode = 'name', delta.enableTypeWidening = true)"
+    )
+    engine.run(f"INSERT INTO {table} VALUES (1, 'a1', 'b1', 1, 1), (2, 'a2', 'b2', 2, 2)")
+    publisher.run(
+        "CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+        f" LOCATION '{tmp_path / 't'}'; CREATE PUBLICATION p FOR TABLE t"
+    )
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (create_tables = true, follow_schema = true)"
+    )
+    assert subscriber.sync() == []
+    engine.run(f"ALTER TABLE {table} ALTER COLUMN n TYPE BIGINT")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE t")
+    for statement in (
+        "UPDATE {} SET n = 30000000000 WHERE id = 1",
+        "ALTER TABLE {} RENAME COLUMN a TO between",
+        "ALTER TABLE {} RENAME COLUMN b TO a",
+        "ALTER TABLE {} RENAME COLUMN between TO b",
+        "ALTER TABLE {} DROP COLUMN x",
+        "ALTER TABLE {} ADD COLUMNS (x STRING)",
+        "UPDATE {} SET x = 'new', a = 'A' WHERE id = 2",
+    ):
+        engine.run(statement.format(table))
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+    engine.run(f"UPDATE {table} SET b = 'later' WHERE id = 1")
+    assert subscriber.sync() == []
+    assert subscriber.rows(_QUERY) == [
+        ("1", "later", "b1", "30000000000", None),
+        ("2", "a2", "A", "2", "new"),
+    ]
+    _are_equal(publisher, subscriber)
+
+
 def test_what_cannot_be_followed_stops(publisher: Database, subscriber: Database) -> None:
     _subscribe(publisher, subscriber)
     for column, detail, statement in (
