@@ -267,7 +267,7 @@ class _Explained:
                             yield from self._single_groups(run, batch)
                     start = batch_end
         except DecodingFailure as failure:
-            raise failure.reported(subscription) from failure
+            raise failure.reported(subscription, subscriber.origins.is_own) from failure
 
     def _table_plans(
         self,

@@ -206,10 +206,10 @@ HINTS: dict[str, str] = {
     "error.hint": PASSED_ON,
     "hint": PASSED_ON,
     "self.hint(subscription)": PASSED_ON,
+    "self.repair(subscription, is_own)": _COLUMNS,
     "repair.hint_for_slot(slot_name)": "lake/test_column_fault.py::"
     "test_a_slot_is_read_again_after_its_hint",
     "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
-    "repair.hint_for": _COLUMNS,
     "Use {}": _COLUMNS,
     "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
     "_hint(catalog, relation, column, sent)": "subscription/test_native_columns.py::"

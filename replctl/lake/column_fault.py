@@ -128,7 +128,7 @@ def check_decodable(
     found = _decoding_fault(session, published, versions)
     if found is not None:
         error, repair = found
-        raise DecodingFailure(error, hint=repair.hint_for)
+        raise DecodingFailure(error, repair=repair.hint_for)
 
 
 def check_listable(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_database import current_database
@@ -15,17 +15,28 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
+from replctl.expr.builtin_environment import BuiltinEnvironment
+from replctl.expr.cast_path import CastContext, CastPaths
 from replctl.lake.adopt import DeltaColumn, is_stored_alike
 from replctl.lake.delta_files import has_files_elsewhere
 from replctl.lake.foreign_files import has_foreign_files
 from replctl.lake.widened_column import is_wider
 from replctl.record import dataclass
+from replctl.relation_name import RelationName
 from replctl.replication.refresh_hint import publication_refresh, refresh_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.replication.table_definition import native_statement
 from replctl.session import Session
 from replctl.types.delta_type import is_native, native_text
-from replctl.types.quote import quote_identifier, quote_literal
+from replctl.types.quote import (
+    quote_identifier,
+    quote_literal,
+    quote_qualified_identifier,
+    quote_string,
+)
+
+#: The types whose values are any texts.
+_TEXTS = ("text", "varchar", "bpchar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +64,15 @@ class Repair:
         statements: the statements to run in this database; may be empty.
         root: the table under whose name the faulty table is published.
         leaves: the statements stop publishing the table.
+        retyping: the actions of ALTER TABLE that let a target take the values of the new type; none
+            if the type of a target that fits the former type also fits the new one.
     """
 
     database: str
     statements: tuple[str, ...]
     root: Relation
     leaves: bool = False
+    retyping: tuple[str, ...] = ()
 
     @property
     def hint(self) -> str | None:
@@ -75,13 +89,21 @@ class Repair:
     def _use(self, statements: Sequence[str]) -> str:
         return f'In database "{self.database}", use {" ".join(statements)}'
 
-    def hint_for(self, subscription: Subscription) -> str:
-        """Return the hint for the publisher and a subscription."""
+    def hint_for(self, subscription: Subscription, is_own: Callable[[RelationName], bool]) -> str:
+        """Return the hint for the publisher and a subscription.
+
+        Args:
+            is_own: returns whether replctl can change the types of a target's columns.  Those of an
+                adopted target are its owner's.
+        """
         if self.leaves:
             then = publication_refresh(subscription)
         else:
             target = subscription.table_map.target(self.root.relation_name)
-            then = refresh_hint(subscription, target)
+            table = quote_qualified_identifier(*target)
+            actions = self.retyping if is_own(target) else ()
+            changes = [f"ALTER TABLE {table} {action};" for action in actions]
+            then = " ".join([*changes, refresh_hint(subscription, target)])
         if self.hint is None:
             return then
         return f"{self.hint} Then, in the database of the subscription, use {then}"
@@ -103,13 +125,17 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     found = fault.readable
     if relation is None or column is None or column.attnum != fault.column.attnum:
         return Repair(database, (), root)  # this database has also dropped the column
-    if found is not None and is_stored_alike(found, column):
-        return Repair(database, (), root)
+    is_key = column.name in key_names(relation)
+    retyping: tuple[str, ...] = ()
+    if found is not None:
+        shown = session.environment(catalog).format_type(found.type, found.typmod)
+        retyping = _retyping(fault.column, found, shown, is_key=is_key)
+        if is_stored_alike(found, column):
+            return Repair(database, (), root, retyping=retyping)
     places = _Places(session, catalog, root, column.name)
     is_wide = found is not None and is_wider(
         (column.type, column.typmod), (found.type, found.typmod)
     )
-    is_key = column.name in key_names(relation)
     is_lost = (found is None and (is_key or places.has_only_this)) or (
         found is not None and is_key and is_native(found.type)
     )
@@ -121,11 +147,33 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
         users, change = places.listing, drop_column(relation, column)
         again = [places.add(place, without=column.name) for place in users]
     else:
-        shown = session.environment(catalog).format_type(found.type, found.typmod)
         users = places.using  # their columns keep their types (alter_type._check_unused)
         change = retype_column(relation, column, (found.type, shown), is_wide=is_wide)
         again = [places.add(place) for place in users]
-    return Repair(database, (*map(places.drop, users), change, *again), root)
+    return Repair(database, (*map(places.drop, users), change, *again), root, retyping=retyping)
+
+
+def _retyping(column: Column, found: DeltaColumn, shown: str, *, is_key: bool) -> tuple[str, ...]:
+    """Return Repair.retyping.  If Delta's new type has no cast that keeps the target's values, the
+    target gets a new column: the reconcile brings all values.
+
+    Args:
+        column: the column with the type that it had before the version.
+        shown: the SQL name of the new type.
+        is_key: the column identifies rows, so that it cannot be dropped.
+    """
+    name = quote_identifier(column.name)
+    old, new = (column.type, column.typmod), (found.type, found.typmod)
+    if not is_native(found.type) and not is_native(column.type):
+        if is_wider(new, old) or (column.type in _TEXTS and column.typmod < 0):
+            return ()
+        if is_wider(old, new) or found.type in _TEXTS:
+            return (f"ALTER COLUMN {name} TYPE {shown} USING {name}::{shown}",)
+    if is_key:
+        return ()
+    added = f"ADD COLUMN {name} {'jsonb' if is_native(found.type) else shown}"
+    native = f"ALTER COLUMN {name} SET (delta_type = {quote_string(native_text(found.type))})"
+    return f"DROP COLUMN {name}", added, *([native] if is_native(found.type) else [])
 
 
 class _Places:
@@ -200,7 +248,9 @@ def retype_column(
     if is_native(type_):
         return f"{native_statement(relation.quoted_name, column.name, native_text(type_))};"
     name = quote_identifier(column.name)
-    using = "" if is_wide or is_native(column.type) else f" USING {name}::{shown}"
+    has_cast = CastPaths(BuiltinEnvironment()).path(type_, column.type, CastContext.EXPLICIT)
+    text = "" if has_cast else "::text"
+    using = "" if is_wide or is_native(column.type) else f" USING {name}{text}::{shown}"
     return f"{_alter(relation)} ALTER COLUMN {name} TYPE {shown}{using};"
 
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from replctl.catalog.column_origin import ColumnOrigin, column_origins, put_column_origins
+from replctl.catalog.namespace import relation_named
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.lake.missing_column import adding_statements
+from replctl.lake.partition_tree import partition_tree
 from replctl.lake.subscriber_state import SubscriberState
+from replctl.lake.target_relations import leaves_of_root
 from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replaced_column import ForeignColumns, OriginChange
@@ -50,6 +53,14 @@ class TargetOrigins:
                 for relid, kept in changed.items():
                     put_column_origins(catalog.connection, oid, relid, kept)
         return lacking
+
+    def is_own(self, target: RelationName) -> bool:
+        """Return whether the Delta tables of a target are not adopted."""
+        with self._state.session.read() as catalog:
+            relation = relation_named(catalog, *target)
+            tree = {} if relation is None else partition_tree(catalog, relation)
+            leaves = [] if relation is None else leaves_of_root(relation, tree)
+        return not any(leaf.storage is not None and leaf.storage.is_adopted for leaf in leaves)
 
     def adding_statements(self, remote: RemoteRelation) -> str:
         """Return the statements that add published columns that their table lacks; "" for none."""

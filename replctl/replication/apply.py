@@ -229,7 +229,7 @@ class _Worker:
         try:
             self._replay(unfinished.from_lsn, unfinished.to_lsn)
         except DecodingFailure as failure:
-            raise failure.reported(self._subscription) from failure
+            raise self._reported(failure) from failure
         return True
 
     def run(self, start: int, end: int) -> bool:
@@ -317,6 +317,9 @@ class _Worker:
             self._run.on_progress("applying batches", number, len(ends))
         return has_applied
 
+    def _reported(self, failure: DecodingFailure) -> PostgresError:
+        return failure.reported(self._subscription, self._subscriber.origins.is_own)
+
     def segment(self, from_lsn: int, to_lsn: int) -> bool:
         """Apply a range of the log in which definitions do not change, and return whether there was
         any change.
@@ -332,7 +335,9 @@ class _Worker:
             if len(commits) == 1:
                 slot = self._subscription.slot_name or ""
                 failure.error.context = decoding_context(slot, commits[0])
-                raise failure.reported(self._subscription) from failure
+                raise failure.reported(
+                    self._subscription, self._subscriber.origins.is_own
+                ) from failure
             middle = commits[len(commits) // 2 - 1]
             has_applied = self.segment(from_lsn, middle)
             return self.segment(middle, to_lsn) or has_applied

@@ -62,6 +62,8 @@ class DecodingFailure(Exception):
         replaced: the name of the published table, if the reason is that another program has
             replaced its rows.
         hint: a function that returns the HINT for a subscription, if the error needs a special one.
+        repair: the same, if the HINT also depends on the target: its second argument says whether
+            a target's Delta table is replctl's own.
     """
 
     def __init__(
@@ -70,21 +72,32 @@ class DecodingFailure(Exception):
         replaced: RelationName | None = None,
         *,
         hint: Callable[[Subscription], str] | None = None,
+        repair: Callable[[Subscription, Callable[[RelationName], bool]], str] | None = None,
     ) -> None:
         super().__init__(error.message)
         self.error = error
         self.replaced = replaced
         self.hint = hint
+        self.repair = repair
 
-    def reported(self, subscription: Subscription) -> PostgresError:
+    def reported(
+        self,
+        subscription: Subscription,
+        is_own: Callable[[RelationName], bool] = lambda target: True,
+    ) -> PostgresError:
         """Return the error for a subscription.  Its HINT is the statement with which the
         subscription can continue.
+
+        Args:
+            is_own: returns whether a target's Delta table is replctl's own (ColumnOrigins.is_own).
         """
         if self.replaced is not None:
             target = subscription.table_map.target(self.replaced)
             offer_reconcile(self.error, subscription, target)
         elif self.hint is not None:
             self.error.hint = self.hint(subscription)
+        elif self.repair is not None:
+            self.error.hint = self.repair(subscription, is_own)
         return self.error
 
 

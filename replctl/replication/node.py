@@ -544,6 +544,11 @@ class ColumnOrigins(Protocol):
             is_followed: see `OriginChange.lacking`.
         """
 
+    def is_own(self, target: RelationName) -> bool:
+        """Return whether the Delta tables of a target are not adopted, so that ALTER TABLE can
+        change the types of its columns.
+        """
+
     def adding_statements(self, remote: RemoteRelation) -> str:
         """Return the statements that add published columns that their table lacks; "" for none."""
 

@@ -191,6 +191,7 @@ _TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
                 _LEAVE,
                 "ALTER TABLE public.t ALTER COLUMN n TYPE text USING n::text;",
                 "ALTER PUBLICATION p ADD TABLE public.t (id, n);",
+                "ALTER TABLE public.t ALTER COLUMN n TYPE text USING n::text;",
                 _REFRESH,
             ],
             id="retyped",
@@ -200,6 +201,17 @@ _TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
             (_ID, ("v", "long", "v"), _N),
             ["ALTER TABLE public.t ALTER COLUMN v TYPE bigint USING v::bigint;", _REFRESH],
             id="retyped without a cast",
+        ),
+        pytest.param(
+            "TABLE t",
+            (_ID, _V, ("n", "date", "n")),
+            [
+                "ALTER TABLE public.t ALTER COLUMN n TYPE date USING n::text::date;",
+                "ALTER TABLE public.t DROP COLUMN n;",
+                "ALTER TABLE public.t ADD COLUMN n date;",
+                _REFRESH,
+            ],
+            id="retyped, and values that do not fit",
         ),
         pytest.param(
             "TABLE t WHERE (n > 5)",
@@ -214,6 +226,7 @@ _TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
                 _LEAVE,
                 _TO_BIGINT,
                 "ALTER PUBLICATION p ADD TABLE public.t WHERE (n > 5);",
+                "ALTER TABLE public.t ALTER COLUMN n TYPE bigint USING n::bigint;",
                 _REFRESH,
             ],
             id="widened in a filter",
@@ -236,15 +249,19 @@ def test_the_statements_of_the_hint_end_it(
     adopted.change(*columns)
     failure = adopted.failure()
     assert failure is not None
-    error = failure.reported(Subscription(0, 0, "s", 10, "", ("p",), "s"))
+    subscription = Subscription(0, 0, "s", 10, "", ("p",), "s")
+    hint = failure.reported(subscription, lambda _target: False).hint or ""
+    assert hint.partition(" of the subscription, use ")[2] == statements[-1]
+    error = failure.reported(subscription, lambda _target: True)
     is_there = {"id", "n"} <= {name for name, *_type in columns}
     assert error.sqlstate == ("42804" if is_there else "42703")
     assert 'of table "public.t" of database "postgres" was' in error.message
     assert str(adopted.folder) in (error.detail or "")
     shown = (error.hint or "").removeprefix('In database "postgres", use ')
     source, _, target = shown.partition(" Then, in the database of the subscription, use ")
-    assert [f"{s.strip()};" for s in source.split(";") if s] + [target] == statements
-    for statement in statements[:-1]:
+    own, there = ([f"{s.strip()};" for s in side.split(";") if s] for side in (source, target))
+    assert own + there == statements
+    for statement in own:
         adopted.run(statement.removesuffix(";"))
     if statements[-1] == _REFRESH:
         assert adopted.failure() is None
