@@ -260,6 +260,9 @@ def restoring_hint(
     """Return the hint for restoring a column of a subscription's target with its values; None if
     the table is not a target.  A table with files outside its directory, such as a shallow clone,
     must be replaced, because replctl must not read it.
+
+    If another program has added a column of the same name and type, the values go into that column,
+    because other readers know it by this name.
     """
     oids = set(subscriptions_of_relation(catalog, relation.oid))
     subscriptions = [s for s in list_subscriptions(catalog) if s.oid in oids]
@@ -267,12 +270,35 @@ def restoring_hint(
         return None
     type_ = session.environment(catalog).format_type(column.type, column.typmod)
     add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
-    if is_native(column.type):
+    added = _added_again(relation, column)
+    if added is not None:
+        old, new = map(quote_identifier, (added.name, column.name))
+        add = f"{_alter(relation)} RENAME COLUMN {old} TO {new};"
+    elif is_native(column.type):
         native = native_text(column.type)
         add += f" {native_statement(relation.quoted_name, column.name, native)};"
     option = "replace = true" if _lies_elsewhere(relation) else ""
     refreshes = [refresh_hint(s, relation.relation_name, option) for s in subscriptions]
     return " ".join(["Use", drop_column(relation, column), add, *refreshes])
+
+
+def _added_again(relation: Relation, column: Column) -> Column | None:
+    """Return the column that has the Delta name of a dropped column now, and its type; None if
+    there is none.
+    """
+    assert relation.storage is not None
+    stored = relation.storage.columns
+    name = stored[column.attnum].name.lower()
+    return next(
+        (
+            other
+            for other in relation.columns
+            if (other.type, other.typmod) == (column.type, column.typmod)
+            and not stored[other.attnum].is_dropped
+            and stored[other.attnum].name.lower() == name
+        ),
+        None,
+    )
 
 
 def _lies_elsewhere(relation: Relation) -> bool:

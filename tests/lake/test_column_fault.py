@@ -16,8 +16,14 @@ from golden_script import answer_of
 
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_publication import list_publications
-from replctl.catalog.pg_subscription import Subscription
-from replctl.errors import PostgresError
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionRelation,
+    insert_subscription,
+    insert_subscription_relation,
+)
+from replctl.errors import PostgresError, UndefinedColumn
 from replctl.lake import table_read
 from replctl.lake.adopt import DeltaColumn
 from replctl.lake.column_fault import check_columns, check_decodable, column_fault
@@ -294,6 +300,38 @@ def test_columns_that_cannot_be_written(
         check_columns(adopted.session, relation)
     assert caught.value.sqlstate == sqlstate
     assert caught.value.hint == f"Use ALTER TABLE public.t {change};"
+
+
+@pytest.mark.parametrize(
+    ("added", "statement"),
+    [
+        (("n", "integer", "col-1"), "ALTER TABLE public.t RENAME COLUMN n_1 TO n;"),
+        (("N", "integer", "col-1"), 'ALTER TABLE public.t RENAME COLUMN "N" TO n;'),
+        (("n", "long", "col-1"), "ALTER TABLE public.t ADD COLUMN n integer;"),
+        (None, "ALTER TABLE public.t ADD COLUMN n integer;"),
+    ],
+)
+def test_a_target_takes_the_column_that_was_added_again(
+    adopted: Adopted, added: tuple[str, str, str] | None, statement: str
+) -> None:
+    relid = adopted.relation().oid
+    with adopted.session.write() as catalog:
+        found = Subscription(catalog.new_oid(), catalog.database_oid, "s", 10, "", ("p",), "s")
+        insert_subscription(catalog, found)
+        member = SubscriptionRelation(found.oid, relid, RelState.READY)
+        insert_subscription_relation(catalog, member)
+    adopted.change(_ID, _V)
+    if added is not None:
+        adopted.change(_ID, _V, added)
+    with pytest.raises(UndefinedColumn) as caught:
+        check_columns(adopted.session, adopted.relation())
+    assert caught.value.hint == f"Use {_DROP} {statement} {_REFRESH}"
+    if "RENAME" in statement:
+        adopted.run(_DROP.removesuffix(";"))
+        adopted.run(statement.removesuffix(";"))
+        check_columns(adopted.session, adopted.relation())
+        names = {column.name for column in adopted.relation().columns}
+        assert names == {"id", "v", "n"}
 
 
 def test_a_slot_is_read_again_after_its_hint(adopted: Adopted) -> None:
