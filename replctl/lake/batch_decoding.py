@@ -472,7 +472,7 @@ def _check_decodable(wanted: Sequence[LogEntry], published: dict[int, PublishedR
     for entry in wanted:
         if entry.action == BREAK:
             item = published[entry.relid]
-            error = replaced(item.relation, entry.detail.get("cleaned"))
+            error = replaced(item.relation, entry.detail)
             raise DecodingFailure(error, item.published_as.relation_name)
     for relid, versions in _versions_to_read(wanted).items():
         item = published[relid]
@@ -492,7 +492,7 @@ def _check_in_log(relation: Relation, versions: Sequence[int], name: RelationNam
     there = set(log_versions(relation.storage.location))
     missing = [version for version in versions if version not in there]
     if missing:
-        raise DecodingFailure(replaced(relation, min(missing) - 1), name)
+        raise DecodingFailure(replaced(relation, {"cleaned": min(missing) - 1}), name)
 
 
 def _has_other_writers(leaf: Relation) -> bool:

@@ -14,7 +14,6 @@ from functools import partial
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
     BREAK,
@@ -42,6 +41,7 @@ from replctl.catalog.storage import (
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import (
     DataCorrupted,
+    FeatureNotSupported,
     IoError,
     PostgresError,
     UndefinedFile,
@@ -72,10 +72,12 @@ from replctl.lake.version_chain import (
     chain_of,
     enter_break,
     enter_cleaning,
+    enter_unsupported,
     relation_chain,
     replaced,
+    restore_hint,
+    supported_after,
 )
-from replctl.own_command import own_command
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
@@ -145,7 +147,11 @@ def newest_versions(
                 version = -1 if table.version is None else table.version
                 if relation_chain(catalog, relation) is Chain.CLEANED:
                     version = readable_after(table.location, version)
-                commits = _read_commits(catalog, relation, version)
+                try:
+                    commits = _read_commits(catalog, relation, version)
+                except FeatureNotSupported:
+                    version = supported_after(table.location, version)
+                    commits = _read_commits(catalog, relation, version)
             found[table.relid] = (commits[-1].version if commits else newest), commits
     return found
 
@@ -192,18 +198,6 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
         if isinstance(error, UndefinedFile) and error.hint is None:
             error.hint = restore_hint(catalog, relation)
         raise
-
-
-def restore_hint(catalog: Catalog, relation: Relation) -> str:
-    """Return the hint for a missing table directory.  A standby cannot drop tables."""
-    control = read_control(catalog.connection)
-    if not control.is_in_recovery:
-        return f"Restore the directory from a backup, or use DROP TABLE {relation.quoted_name}."
-    follow = own_command("standby", "sync", home=control.home)
-    return (
-        "Restore the directory from a backup. If the primary was moved, use ALTER SYSTEM SET"
-        f" primary_conninfo = 'host=DIRECTORY', and run \"{follow}\"."
-    )
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
@@ -448,7 +442,11 @@ def enter_versions(
             raise replaced(relation)
         enter_break(catalog, relation)
         return False
-    commits = unlogged_commits(catalog, cluster, relation)
+    try:
+        commits = unlogged_commits(catalog, cluster, relation)
+    except FeatureNotSupported:
+        enter_unsupported(catalog, relation, cluster.system_identifier)
+        commits = unlogged_commits(catalog, cluster, relation)
     taken_back = {version for commit in commits for version in commit.undoes}
     own = [] if own_xid is None else [c.version for c in commits if c.is_of(own_xid)]
     last = -1

@@ -85,6 +85,26 @@ def readable_after(location: str, version: int) -> int:
     return min(newer, default=version + 1) - 1
 
 
+def last_unsupported(location: str, version: int) -> int | None:
+    """Return the last version of a table that needs an unsupported protocol; None if the newest
+    version still needs it, or if no version does.
+
+    Args:
+        version: look only at newer versions.
+    """
+    last, is_supported = None, True
+    for number in sorted(n for n in log_versions(location) if n > version):
+        for action in read_actions(location, number):
+            if "protocol" in action:
+                try:
+                    check_protocol(action["protocol"], location, number)
+                    is_supported = True
+                except FeatureNotSupported:
+                    is_supported = False
+        last = last if is_supported else number
+    return last if is_supported else None
+
+
 def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     """Yield the commits newer than `version`, oldest first.
 

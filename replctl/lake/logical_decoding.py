@@ -273,7 +273,7 @@ class _Batch:
                     continue
                 if entry.action == BREAK:
                     relation = self._tables[place].published.relation
-                    raise replaced(relation, entry.detail.get("cleaned"))
+                    raise replaced(relation, entry.detail)
                 if entry.action == CHANGE:
                     groups[place].append(entry)
         oids = {self._tables[place].published.relation.oid for place in groups}

@@ -17,12 +17,12 @@ from replctl.errors import (
     UndefinedFile,
     UnreadableColumn,
 )
-from replctl.lake.commit_log import restore_hint
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import LOG_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
+from replctl.lake.version_chain import restore_hint
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.replication.refresh_hint import offer_reconcile, refresh_hint

@@ -81,14 +81,14 @@ def _has_lost_fields(before: Column, after: Column) -> bool:
     return any(now.get(path) != name for path, name in json.loads(before.field_names).items())
 
 
-def note_cleaning(
-    catalog: Catalog, relation: Relation, system_identifier: int, version: int
+def note_unread(
+    catalog: Catalog, relation: Relation, system_identifier: int, sentence: str
 ) -> None:
-    """Record a fault for each subscription whose last step is not in a target's log.  The log no
-    longer has the known versions, so only the steps can show that it is the same table.
+    """Record a fault for each subscription whose last step is not in a target's log.  Versions of
+    the table cannot be read, so only the steps can show that it has the subscription's rows.
 
     Args:
-        version: the last known version.
+        sentence: the reason, as the beginning of a sentence.
     """
     assert relation.storage is not None
     location, relids = relation.storage.location, _tree_above(catalog, relation)
@@ -102,8 +102,7 @@ def note_cleaning(
     note_fault(
         catalog.connection,
         relids,
-        f'The log of the Delta table "{location}" was cleaned beyond version {version}, the last'
-        " one that is known, and the table does not have the subscription's last write.",
+        f"{sentence}, and the table does not have the subscription's last write.",
         lost,
     )
 

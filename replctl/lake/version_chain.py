@@ -8,10 +8,12 @@ lacks this version but has later ones, it was cleaned, and the chain cannot be c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_wal import (
     BREAK,
     LoggedTable,
@@ -35,6 +37,7 @@ from replctl.lake.delta_log import (
     checkpoints,
     columns_of,
     file_state_of,
+    last_unsupported,
     latest_version,
     log_names,
     readable_after,
@@ -45,7 +48,8 @@ from replctl.lake.delta_log import (
 )
 from replctl.lake.owners_comment import follow_comments
 from replctl.lake.table_metadata import has_row_ids, metadata_at
-from replctl.lake.target_fault import note_break, note_cleaning
+from replctl.lake.target_fault import note_break, note_unread
+from replctl.own_command import own_command
 from replctl.replication.apply_error import ReplacedTable
 
 
@@ -141,21 +145,67 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
     A subscription that writes the table continues if the table has the subscription's last step.
     """
     assert relation.storage is not None
-    location, oid = relation.storage.location, relation.oid
-    entered = last_entered_version(catalog.connection, oid, location).version
-    last = -1 if entered is None else entered
+    location = relation.storage.location
+    last = _last_entered(catalog, relation)
     floor = readable_after(location, last)
     skipped = floor if floor > last else None
-    if skipped is None and last_action(catalog.connection, oid) == BREAK:
+    if skipped is None and last_action(catalog.connection, relation.oid) == BREAK:
         return  # later versions are not committed yet
-    note_cleaning(catalog, relation, system_identifier, last)
-    note_foreign_commit(catalog.connection, oid)
+    sentence = (
+        f'The log of the Delta table "{location}" was cleaned beyond version {last}, the last one'
+        " that is known"
+    )
+    note_unread(catalog, relation, system_identifier, sentence)
+    _enter_gap(catalog, relation, skipped, {"cleaned": last})
+
+
+def enter_unsupported(catalog: Catalog, relation: Relation, system_identifier: int) -> None:
+    """Record a break for versions with an unsupported protocol, if the table has a supported one
+    again.  Later versions come after the break.
+
+    A subscription that writes the table continues if the table has the subscription's last step.
+    """
+    assert relation.storage is not None
+    location = relation.storage.location
+    last = _last_entered(catalog, relation)
+    skipped = supported_after(location, last)
+    if skipped > last:
+        sentence = _unsupported(location, last, skipped)
+        note_unread(catalog, relation, system_identifier, sentence)
+        _enter_gap(catalog, relation, skipped, {"cleaned": last, "unsupported": skipped})
+
+
+def supported_after(location: str, version: int) -> int:
+    """Return the version after which all versions of a table have a supported protocol; `version`
+    if there is none.
+    """
+    return last_unsupported(location, version) or version
+
+
+def _last_entered(catalog: Catalog, relation: Relation) -> int:
+    """Return the newest version in the commit log; -1 if there is none."""
+    assert relation.storage is not None
+    table = last_entered_version(catalog.connection, relation.oid, relation.storage.location)
+    return -1 if table.version is None else table.version
+
+
+def _enter_gap(
+    catalog: Catalog, relation: Relation, skipped: int | None, detail: dict[str, object]
+) -> None:
+    """Record a break for versions that cannot be read.
+
+    Args:
+        skipped: the last one of these versions; None if there is none.
+        detail: the detail of the log entry.
+    """
+    assert relation.storage is not None
+    note_foreign_commit(catalog.connection, relation.oid)
     if skipped is not None:
-        columns, version = _columns_after(location, skipped)
-        follow_columns(catalog, oid, columns, version)
-        follow_comments(catalog, oid, version)
+        columns, version = _columns_after(relation.storage.location, skipped)
+        follow_columns(catalog, relation.oid, columns, version)
+        follow_comments(catalog, relation.oid, version)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
-    enter(catalog, xid, oid, skipped, BREAK, {"cleaned": last})
+    enter(catalog, xid, relation.oid, skipped, BREAK, detail)
     commit_transaction(catalog.connection, xid, changes_catalog=False)
 
 
@@ -191,22 +241,50 @@ def _common_version(catalog: Catalog, relation: Relation) -> int:
     return -1
 
 
-def replaced(relation: Relation, cleaned: object = None) -> ReplacedTable:
+def replaced(relation: Relation, gap: Mapping[str, object] | None = None) -> ReplacedTable:
     """Return the error for changes across a break.
 
     Args:
-        cleaned: the last known version, if Delta's log was cleaned after it.
+        gap: the detail of the break in the log, if the table has versions that cannot be read.
     """
     assert relation.storage is not None
     location, name = relation.storage.location, relation.qualified_name
-    if cleaned is not None:
+    unknown = "replctl cannot determine which rows have changed"
+    if gap and "unsupported" in gap:
+        sentence = _unsupported(location, gap["cleaned"], gap["unsupported"])
+        return ReplacedTable(
+            f'changes of table "{name}" cannot be read', detail=f"{sentence}, so {unknown}."
+        )
+    if gap:
         return ReplacedTable(
             f'changes of table "{name}" were removed before they were read',
-            detail=f'The log of the Delta table "{location}" was cleaned beyond version {cleaned},'
-            " the last one that was read, so replctl cannot determine which rows have changed.",
+            detail=f'The log of the Delta table "{location}" was cleaned beyond version'
+            f" {gap['cleaned']}, the last one that was read, so {unknown}.",
         )
     return ReplacedTable(
         f'table "{name}" was replaced or restored by another program',
         detail=f'The Delta table "{location}" no longer has the versions that replctl has read, so'
-        " replctl cannot determine which rows have changed.",
+        f" {unknown}.",
+    )
+
+
+def _unsupported(location: str, last: object, skipped: object) -> str:
+    """Return the beginning of a sentence about versions with an unsupported protocol: those after
+    `last`, up to `skipped`.
+    """
+    return (
+        f'The Delta table "{location}" had a protocol that replctl does not support after version'
+        f" {last} and up to version {skipped}"
+    )
+
+
+def restore_hint(catalog: Catalog, relation: Relation) -> str:
+    """Return the hint for a missing table directory.  A standby cannot drop tables."""
+    control = read_control(catalog.connection)
+    if not control.is_in_recovery:
+        return f"Restore the directory from a backup, or use DROP TABLE {relation.quoted_name}."
+    follow = own_command("standby", "sync", home=control.home)
+    return (
+        "Restore the directory from a backup. If the primary was moved, use ALTER SYSTEM SET"
+        f" primary_conninfo = 'host=DIRECTORY', and run \"{follow}\"."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
+from golden_script import answer_of
 
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
+from replctl.errors import FeatureNotSupported
 from replctl.lake import delta_log, version_chain
 from replctl.lake.publisher import LakePublisher
 from replctl.relation_name import RelationName
@@ -97,6 +100,48 @@ def test_what_does_not_continue_the_log_is_a_break(
     assert [entry.action for entry in found[-2:]] == [BREAK, CHANGE]
     assert found[-1].version == DeltaTable(lake.location).version()
     assert len(entries(lake)) == len(found)
+
+
+def _commit(lake: Lake, *features: str) -> None:
+    """Commit a protocol with reader features."""
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    names = {"readerFeatures": list(features), "writerFeatures": list(features)}
+    version = max(delta_log.log_versions(lake.location)) + 1
+    path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
+    path.write_text(json.dumps({"protocol": protocol | names}))
+
+
+def test_an_unsupported_protocol_ends(lake: Lake) -> None:
+    """Versions that need it cannot be read, but later versions can."""
+    lake.update()
+    lake.run("create publication p for table t")
+    before = lake.enter()
+    _commit(lake, "tomorrow")
+    with pytest.raises(FeatureNotSupported):
+        lake.enter()
+    assert answer_of(lake.session, "select * from t")[0].startswith(
+        f'ERROR 0A000: the protocol of the Delta table "{lake.location}" is not supported'
+    )
+    _commit(lake, "tomorrow", "deletionVectors")
+    _commit(lake)
+    lake.update()
+    found = [(entry.action, entry.version) for entry in entries(lake)]
+    assert found[-2:] == [(BREAK, 3), (CHANGE, 5)], found
+    assert lake.run("select count(*) from t")[0] == "| 3"
+
+    publisher = LakePublisher(lake.session)
+    starts = {RelationName("public", "t"): before}
+    log = LogRange(before, publisher.slots.current_lsn(), ["p"], starts, "any")
+    decoded = publisher.decoding.changes(log, lambda _remote: True, 1)
+    with pytest.raises(DecodingFailure) as caught, decoded:
+        pass
+    error = caught.value.reported(Subscription(0, 0, "s", 10, "", ("p",), "s"))
+    assert error.message == 'changes of table "public.t" cannot be read'
+    assert error.detail == (
+        f'The Delta table "{lake.location}" had a protocol that replctl does not support after'
+        " version 1 and up to version 3, so replctl cannot determine which rows have changed."
+    )
+    assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
 
 
 def test_what_only_grows_is_no_break(lake: Lake) -> None:
