@@ -245,17 +245,17 @@ def replaced(relation: Relation, gap: Mapping[str, object] | None = None) -> Rep
     """Return the error for changes across a break.
 
     Args:
-        gap: the detail of the break in the log, if the table has versions that cannot be read.
+        gap: the detail of the break in the log.  It says which versions cannot be read, if any.
     """
     assert relation.storage is not None
     location, name = relation.storage.location, relation.qualified_name
     unknown = "replctl cannot determine which rows have changed"
-    if gap and "unsupported" in gap:
+    if gap is not None and "unsupported" in gap:
         sentence = _unsupported(location, gap["cleaned"], gap["unsupported"])
         return ReplacedTable(
             f'changes of table "{name}" cannot be read', detail=f"{sentence}, so {unknown}."
         )
-    if gap:
+    if gap is not None and "cleaned" in gap:
         return ReplacedTable(
             f'changes of table "{name}" were removed before they were read',
             detail=f'The log of the Delta table "{location}" was cleaned beyond version'
