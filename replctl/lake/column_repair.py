@@ -248,9 +248,10 @@ def retype_column(
     if is_native(type_):
         return f"{native_statement(relation.quoted_name, column.name, native_text(type_))};"
     name = quote_identifier(column.name)
-    has_cast = CastPaths(BuiltinEnvironment()).path(type_, column.type, CastContext.EXPLICIT)
-    text = "" if has_cast else "::text"
-    using = "" if is_wide or is_native(column.type) else f" USING {name}{text}::{shown}"
+    using = ""
+    if not is_wide and not is_native(column.type):
+        has_cast = CastPaths(BuiltinEnvironment()).path(type_, column.type, CastContext.EXPLICIT)
+        using = f" USING {name}{'' if has_cast else '::text'}::{shown}"
     return f"{_alter(relation)} ALTER COLUMN {name} TYPE {shown}{using};"
 
 

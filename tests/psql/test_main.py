@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fix_psql import Psql
@@ -369,7 +371,10 @@ def test_watch_waits_longer_than_the_clock_can_count(
         assert seconds < threading.TIMEOUT_MAX
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("replctl.psql.mainloop.time.sleep", sleep)
+    # Other threads of the process sleep with the module itself
+    monkeypatch.setattr(
+        "replctl.psql.mainloop.time", SimpleNamespace(**{**vars(time), "sleep": sleep})
+    )
     found = psql("-XAt", script="SELECT 1 \\watch 1e30\n\\echo goes on\n")
     assert found.stdout == "1\n\ngoes on\n"
     assert found.stderr == ""
