@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _MASTER = "local[2]"
-PROPERTIES = {"spark.driver.extraJavaOptions": TEST_OPTIONS}
+#: No test reads the tables of an earlier one, so Delta need not cache the logs of many tables.
+#: They would fill the heap, and the garbage collector would take more and more time.
+PROPERTIES = {
+    "spark.driver.extraJavaOptions": TEST_OPTIONS,
+    "spark.databricks.delta.delta.log.cacheSize": "64",
+}
 _REMOTE = os.environ.get("SPARK_REMOTE")  # read before other fixtures remove it
 
 

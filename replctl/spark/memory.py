@@ -10,7 +10,7 @@ from pathlib import Path
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEBIBYTE = 2**20
-_LOG_SHARE = 4 * _MEBIBYTE
+_LOG_SHARE = 8 * _MEBIBYTE
 _LEAST_LOGS = 64
 #: Matches a size in the notation of Java and Spark.
 _SIZE = re.compile(r"(?P<number>\d+)(?P<unit>[kmgtp]?)b?")
@@ -32,7 +32,7 @@ def heap(wanted: int, limit: int | None) -> str:
 
 def cached_logs(heap_size: str) -> int:
     """Return how many Delta logs a JVM should cache, so that they take less than half of its heap.
-    A log of few entries takes 1 to 2 MB, including Spark's data about the table.
+    A log of few entries takes 1 to 3 MB, including Spark's plan of the query that reads it.
 
     By default Delta caches 10,000 logs for an hour, which are too many: each round of `--watch` may
     create and read a temporary table (log_folder.py).

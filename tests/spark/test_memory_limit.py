@@ -50,7 +50,7 @@ def test_the_limit_of_a_container(
 
 @pytest.mark.parametrize(
     ("size", "logs"),
-    [("2g", 512), ("2048m", 512), ("3GB", 768), (str(1 << 30), 256), ("100m", 64), ("much", 64)],
+    [("2g", 256), ("2048m", 256), ("3GB", 384), (str(1 << 30), 128), ("100m", 64), ("much", 64)],
 )
 def test_cached_logs(size: str, logs: int) -> None:
     assert cached_logs(size) == logs
