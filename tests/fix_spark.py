@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 from java_options import TEST_OPTIONS
+from query_facts import check_facts
 
 from replctl.catalog.cluster import Cluster
 from replctl.session import Session
-from replctl.spark import ServerConf, SparkConf, attach_server, open_engine, start_server
+from replctl.spark import (
+    ServerConf,
+    SparkConf,
+    SparkQuery,
+    attach_server,
+    open_engine,
+    start_server,
+)
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from replctl.spark.engine import Engine
 
 _MASTER = "local[2]"
@@ -32,10 +43,26 @@ def engine() -> Engine:
 
 
 def opened_engine() -> Engine:
-    """Return the engine of the fixture."""
-    if _REMOTE:
-        return open_engine(SparkConf(remote=_REMOTE))
-    return open_engine(SparkConf(master=_MASTER, properties=tuple(PROPERTIES.items())))
+    """Return the engine of the fixture, which checks that queries know the tables that they
+    read."""
+    conf = SparkConf(master=_MASTER, properties=tuple(PROPERTIES.items()))
+    engine = open_engine(SparkConf(remote=_REMOTE) if _REMOTE else conf)
+    _check_queries()
+    return engine
+
+
+@cache
+def _check_queries() -> None:
+    from replctl.spark.engine import Engine
+
+    sql = Engine.sql
+
+    def checked(self: Engine, query: SparkQuery | str, *, has_few_rows: bool = False) -> DataFrame:
+        if isinstance(query, SparkQuery):  # a text is a statement of a test
+            check_facts(query, self.query_size.large_views)
+        return sql(self, query, has_few_rows=has_few_rows)
+
+    Engine.sql = checked  # type: ignore[method-assign]
 
 
 def spark_options() -> list[str]:

@@ -18,4 +18,4 @@ def spark_sql_of(session: Session, text: str) -> str:
         statement = parse_statement(text)
         assert isinstance(statement, ast.SelectStmt)
         query = QueryAnalyzer(context.environment, session.transaction_start).query(statement)
-        return spark_sql(rewritten(context, query), context)
+        return spark_sql(rewritten(context, query), context).sql

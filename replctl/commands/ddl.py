@@ -28,7 +28,7 @@ from replctl.lake.table_read import queried_source
 from replctl.record import dataclass
 from replctl.relation_lock import lock_relations
 from replctl.session import Session
-from replctl.spark import StagedColumn, TableSource, scan
+from replctl.spark import SparkQuery, StagedColumn, TableSource, reading, scan
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class RowCheck:
 
     Attributes:
         tables: the tables that the query reads, each with its OID.
-        query: returns the query in Spark SQL, given SQL of the rows of each table.
+        query: returns the query's Spark SQL, given SQL of the rows of each table.
         columns: the columns whose values in the first row the error shows.
         error: a function that makes the error from these values, as texts.
     """
@@ -49,14 +49,15 @@ class RowCheck:
     columns: tuple[StagedColumn, ...]
     error: Callable[[Sequence[str | None]], PostgresError]
 
-    def text(self, sources: Iterable[TableSource]) -> str:
-        """Return the query in Spark SQL, given the sources of the tables."""
-        return self.query([scan(source) for source in sources])
+    def of(self, sources: Iterable[TableSource]) -> SparkQuery:
+        """Return the query, given the sources of the tables."""
+        scans = [scan(source) for source in sources]
+        return reading(self.query([*map(str, scans)]), *scans)
 
     @property
     def key(self) -> str:
         """Return a text that is the same for equal checks of several attempts."""
-        return self.text(source for _oid, source in self.tables)
+        return self.of(source for _oid, source in self.tables).sql
 
 
 class _RowsFirst(Exception):
@@ -289,8 +290,9 @@ def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:
 
 def _look(session: Session, check: RowCheck, ddl: Ddl) -> None:
     with ExitStack() as stack:
-        query = check.text(with_small_rows(session, check.tables, stack))
-        rows = session.engine().fetch(f"SELECT * FROM ({query}) LIMIT 1", check.columns)
+        query = check.of(with_small_rows(session, check.tables, stack))
+        first = reading(f"SELECT * FROM ({query}) LIMIT 1", query)
+        rows = session.engine().fetch(first, check.columns)
     if rows:
         _report(ddl)
         raise check.error(rows[0])

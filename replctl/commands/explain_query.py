@@ -24,7 +24,7 @@ from replctl.query.sql import QueryWriter, WriteQuery
 from replctl.query.tree import Query, tables_of
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.spark import SqlValue, uses_python
+from replctl.spark import SparkQuery, SqlValue, reading, uses_python
 
 #: Boolean options.  replctl refuses options that need more than the plan.
 _SWITCHES = frozenset(
@@ -62,9 +62,9 @@ def explain(session: Session, statement: ast.Explain) -> Result:
         if is_of_catalogs(query, context):
             return _result(_catalog_lines(query))
         parts = divided(query, context.environment)
-        text, in_python = _spark_sql(query if parts is None else parts.rows, context)
+        spark_query, in_python = _spark_sql(query if parts is None else parts.rows, context)
         is_small = small_tables(query, context) is not None
-    plan = session.engine().plan(text, is_formatted=is_verbose)
+    plan = session.engine().plan(spark_query, is_formatted=is_verbose)
     lines = [line.rstrip() for line in plan.strip().splitlines()]
     if in_python:
         lines += ["", "Evaluated in Python:", *(f"  {shown}" for shown in in_python)]
@@ -86,12 +86,13 @@ def _catalog_lines(query: Query) -> list[str]:
 # Expressions in Python
 
 
-def _spark_sql(query: Query, context: FunctionContext) -> tuple[str, list[str]]:
-    """Return Spark's SQL for a query, and the text of each expression that runs in Python."""
+def _spark_sql(query: Query, context: FunctionContext) -> tuple[SparkQuery, list[str]]:
+    """Return the query for Spark, and the text of each expression that runs in Python."""
     query = with_answers(query, context)
     dialect = _NotingDialect(context)
     text = QueryWriter(dialect).write(query, is_outermost=True)
-    return text, [deparse_part(context.environment, query, expr) for expr in dialect.in_python]
+    in_python = [deparse_part(context.environment, query, expr) for expr in dialect.in_python]
+    return reading(text, *dialect.read), in_python
 
 
 class _NotingDialect(LakeDialect):

@@ -46,7 +46,7 @@ from replctl.replication.published_relation import PublicationSet, TableToCopy
 from replctl.replication.replaced_column import OriginChange
 from replctl.replication.table_definition import SchemaChange, TableDefinition
 from replctl.session import Session
-from replctl.spark import CopySource, copied_sql
+from replctl.spark import CopySource, SparkQuery, copied_sql
 
 
 class PublishedTables:
@@ -360,7 +360,7 @@ def _filtered(table: TableToCopy) -> set[int]:
     return {node.attnum for node in found if isinstance(node, nodes.Var)}
 
 
-def _no_rows(table: TableToCopy) -> str:
+def _no_rows(table: TableToCopy) -> SparkQuery:
     """Return the query for an empty copy, for a table that was never written."""
     source = replace(numbered_as(table.relation, table.relation), location=None)
     return copied_sql([CopySource(source, table.columns, table.filters)])

@@ -17,7 +17,7 @@ from replctl.lake.undo import commits_since
 from replctl.record import dataclass
 from replctl.replication.node import Rows
 from replctl.session import Session
-from replctl.spark import FeedVersion, ForeignChanges, Mending
+from replctl.spark import FeedVersion, ForeignChanges, Mending, SparkQuery
 
 if TYPE_CHECKING:
     from replctl.spark import Staged
@@ -65,7 +65,7 @@ class Reconciliation:
             versions: the newest versions of the leaf partitions, by OID.
         """
         engine = self._session.engine()
-        target, sent, query = table.target, table.sent, cast(str, rows)
+        target, sent, query = table.target, table.sent, cast(SparkQuery, rows)
         found = self._found
         changes = None if found is None else self._foreign_changes(table, mending, relations)
         if found is None or changes is None:

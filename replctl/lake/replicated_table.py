@@ -46,7 +46,16 @@ from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts,
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows
 from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, Leaf, Target, UniqueKey
+from replctl.spark import (
+    NEXT_VALUE,
+    TABLE_PROPERTIES,
+    CommitNote,
+    Leaf,
+    SparkQuery,
+    Target,
+    UniqueKey,
+    reading,
+)
 
 if TYPE_CHECKING:
     from replctl.spark import LeafChange, Outcome, Problem, Staged, WritePath
@@ -135,8 +144,10 @@ class ReplicatedTable:
             ReplicationConflict: a row conflicts with the table.
         """
         engine = self.session.engine()
-        target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, cast(str, rows)))
-        with spark.jobs.copied(engine, target, self.sent, cast(str, rows)) as outcome:
+        target = self._with_taken_values(
+            lambda: spark.jobs.count_rows(engine, cast(SparkQuery, rows))
+        )
+        with spark.jobs.copied(engine, target, self.sent, cast(SparkQuery, rows)) as outcome:
             self._check(outcome, self.target.unique)
             yield TableOutcome(self, outcome, spark.jobs.leaf_changes(outcome))
 
@@ -152,7 +163,9 @@ class ReplicatedTable:
                 same key.
         """
         engine = self.session.engine()
-        added = f"SELECT 1 FROM {difference.view} WHERE op = 'I' AND leaf IS NULL"
+        added = reading(
+            f"SELECT 1 FROM {difference.view} WHERE op = 'I' AND leaf IS NULL", difference.query
+        )
         target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, added))
         with spark.jobs.reconciled(engine, target, difference) as outcome:
             for action, count in zip(ROW_ACTIONS, outcome.changed_rows, strict=True):
@@ -169,7 +182,7 @@ class ReplicatedTable:
         filters = None if scope.problem is not None else scope.filters
         engine = self.session.engine()
         in_scope, total = spark.jobs.count_unpublished(
-            engine, self.target, self.sent, cast(str, rows), filters
+            engine, self.target, self.sent, cast(SparkQuery, rows), filters
         )
         return UnpublishedRows(None if filters is None else in_scope, total)
 
@@ -209,7 +222,8 @@ class ReplicatedTable:
                 with self._outcome(changes, first, position, is_prefix=True):
                     pass
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
-            added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
+            text = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
+            added = reading(text, converted.query)
             target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, added))
             with ExitStack() as stack:
                 if converted.is_small:

@@ -23,7 +23,15 @@ from replctl.lake.small_table import data_files, hidden_columns
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import ROW_TRACKING
 from replctl.session import Session
-from replctl.spark import NO_COLUMN, NO_LAYOUT, CommitNote, FileLayout, TableColumn, table_name
+from replctl.spark import (
+    NO_COLUMN,
+    NO_LAYOUT,
+    CommitNote,
+    FileLayout,
+    TableColumn,
+    reading,
+    table_name,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +102,8 @@ def fill_columns(
     small = _Rewrite(session, location, note)
     if small.is_done(rewritten, columns, "WRITE", _OVERWRITE):
         return count
-    count = spark.jobs.count_rows(session.engine(), f"SELECT 1 FROM {table_name(location)}")
+    stored = reading(f"SELECT 1 FROM {table_name(location)}", table=location)
+    count = spark.jobs.count_rows(session.engine(), stored)
     if count:
         engine, rows = session.engine(), numbers(count)
         has_clusters = is_clustered(location)

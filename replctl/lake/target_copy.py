@@ -44,7 +44,7 @@ from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
 from replctl.replication.reconcile_rules import deletion_of, owned_conditions
 from replctl.replication.update_transformation import Action
-from replctl.spark import Comparison, Mending
+from replctl.spark import Comparison, Mending, SparkQuery
 
 
 class TargetCopy(TargetWrite):
@@ -266,11 +266,13 @@ class TargetCopy(TargetWrite):
         table.is_trial = True
         self._local.check_copy(table.relation)
         if not relation.method.compares:
-            return RowCounts(spark.jobs.count_rows(self._session.engine(), cast("str", rows)))
+            return RowCounts(
+                spark.jobs.count_rows(self._session.engine(), cast("SparkQuery", rows))
+            )
         table.denied_actions = self._local.denied_actions(table.relation, table.tree)
         _deletion, mending = self._mending(relation, table, lambda: rows)
         engine = self._session.engine()
-        query = cast("str", rows)
+        query = cast("SparkQuery", rows)
         try:
             with (
                 spark.jobs.difference(

@@ -35,7 +35,7 @@ from replctl.relation_name import RelationName
 from replctl.replication.node import RemoteRelation, Rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import Comparison, Leaf, Sides
+from replctl.spark import Comparison, Leaf, Sides, SparkQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def compared(
         check_native(catalog, pinned.relation, remote)
     target = replication_target(pinned.relation, remote, pinned.tree, pinned.versions, user_types)
     sides = Sides(
-        cast("str", rows),
+        cast("SparkQuery", rows),
         sent_columns(remote),
         replace(target, leaves=tuple(_at_version(pinned, leaf) for leaf in target.leaves)),
         counts_different=Action.UPDATE in remote.actions,

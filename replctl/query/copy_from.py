@@ -26,6 +26,7 @@ from replctl.query.sql import QueryWriter
 from replctl.query.write import as_planned, plan_of, written
 from replctl.result import Result
 from replctl.session import Session
+from replctl.spark import SparkQuery
 
 if TYPE_CHECKING:
     from replctl.spark import Outcome, Problem, Target
@@ -154,7 +155,9 @@ def _proposed(
         return
     with (
         rows.local.view(engine) as view,
-        spark.jobs.inserted(engine, target, source.format(view=view), "place") as outcome,
+        spark.jobs.inserted(
+            engine, target, SparkQuery(source.format(view=view)), "place"
+        ) as outcome,
     ):
         yield outcome
 

@@ -57,7 +57,7 @@ from replctl.query.write import modified_relation, plan_of, written
 from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, LocalRows, Outcome, StagedColumn, Target
+from replctl.spark import NEXT_VALUE, LocalRows, Outcome, SparkQuery, StagedColumn, Target, reading
 from replctl.types.delta_type import is_native
 
 
@@ -107,13 +107,13 @@ class _NewRows:
 
     Attributes:
         texts: the canonical texts of the rows if all values are constants, else None.
-        query: SQL of the rows, with the columns w<attnum>, if `texts` is None.
+        query: a query for the rows, with the columns w<attnum>, if `texts` is None.
         assigned: names of the columns that have a value, instead of DEFAULT, in the statement.
     """
 
     columns: tuple[Column, ...]
     texts: list[list[str | None]] | None
-    query: str
+    query: SparkQuery
     assigned: frozenset[str] = frozenset()
 
 
@@ -282,8 +282,8 @@ def _new_rows(
         tree = analyzer.with_outputs(source.query, source.exprs)
         tree = rewritten(dialect.context, tree)
         check_called(tree, dialect.context)
-        text = _query_text(session, dialect, tree, stored, source.given)
-        rows = _NewRows(stored, None, text)
+        query = _rows_query(session, dialect, tree, stored, source.given)
+        rows = _NewRows(stored, None, query)
     return replace(rows, assigned=frozenset(c.name for c in stored if c.attnum in source.assigned))
 
 
@@ -318,14 +318,14 @@ def _assigned_values(analyzer: QueryAnalyzer, inner: Analyzer) -> AssignedValues
     )
 
 
-def _query_text(
+def _rows_query(
     session: Session,
     dialect: LakeDialect,
     tree: Query,
     stored: Sequence[Column],
     given: dict[int, int],
-) -> str:
-    """Return SQL of the rows to insert: w<attnum> is a column of the query, or the default.
+) -> SparkQuery:
+    """Return a query for the rows to insert: w<attnum> is a column of the query, or the default.
 
     Args:
         given: the number of the query's column for an attnum; other columns get their defaults.
@@ -343,7 +343,7 @@ def _query_text(
     check_defaults(environment.privileges, missing)
     fillings = {c.attnum: computable(session, environment, c.filling) for c in missing}
     defaults = {a: calls.with_columns(simplified(value)) for a, value in fillings.items()}
-    source = writer.write(tree if parts is None else parts.rows)
+    source = reading(writer.write(tree if parts is None else parts.rows), *dialect.read)
     order = "monotonically_increasing_id()"
     source = with_call_columns(session, dialect.context, calls, source, order)
 
@@ -353,7 +353,7 @@ def _query_text(
         return f"c{number}" if expr is None else dialect.expr(expr, writer.write)
 
     selected = ", ".join(f"{value(c)} AS w{c.attnum}" for c in stored)
-    return f"SELECT {selected or '1 AS w0'} FROM ({source})"
+    return reading(f"SELECT {selected or '1 AS w0'} FROM ({source})", *dialect.read)
 
 
 def _listed_rows(
@@ -421,10 +421,10 @@ def _filled_rows(
             for values in ({**fillings, **row} for row in rows)
         ]
     if not stored:
-        return _NewRows(stored, None, f"SELECT 1 AS w0 FROM range({len(rows)})")
+        return _NewRows(stored, None, SparkQuery(f"SELECT 1 AS w0 FROM range({len(rows)})"))
     if all(isinstance(value, nodes.Const) for row in full for value in row):
         texts = [[v.value for v in row if isinstance(v, nodes.Const)] for row in full]
-        return _NewRows(stored, texts, "")
+        return _NewRows(stored, texts, SparkQuery(""))
     outputs = tuple(
         Output(c.name, nodes.Var(i, c.type, c.typmod, c.collation, 0))
         for i, c in enumerate(stored, start=1)
@@ -436,11 +436,12 @@ def _filled_rows(
     return _NewRows(stored, None, _named(stored, query, dialect))
 
 
-def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
-    """Return SQL of a query whose columns are renamed from c1, c2, ... to w<attnum>."""
+def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> SparkQuery:
+    """Return a query whose columns are renamed from c1, c2, ... to w<attnum>."""
     names = ", ".join(f"c{i} AS w{c.attnum}" for i, c in enumerate(columns, start=1))
     query = with_answers(query, dialect.context)
-    return f"SELECT {names or '1 AS w0'} FROM ({QueryWriter(dialect).write(query)})"
+    rows = QueryWriter(dialect).write(query)
+    return reading(f"SELECT {names or '1 AS w0'} FROM ({rows})", *dialect.read)
 
 
 def _targets(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[AssignedColumn]:

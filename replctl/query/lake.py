@@ -25,39 +25,46 @@ from replctl.query.sqlite_value import canonical, canonical_form
 from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query, is_volatile, only_table
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
+    SparkQuery,
     SqlValue,
     Target,
     grouping_form,
     is_shown_by_form,
     literal,
+    reading,
     scan,
     set_function_sql,
     sort_key,
     storage_type,
     stored_sql,
     to_sql,
+    union_text,
     zipped_sets_sql,
 )
 
 
-def spark_sql(query: Query, context: FunctionContext) -> str:
-    """Return Spark SQL for a query. Without ORDER BY, it returns a table's rows in the order in
+def spark_sql(query: Query, context: FunctionContext) -> SparkQuery:
+    """Return the query for Spark. Without ORDER BY, it returns a table's rows in the order in
     which they were written.
 
     Raises:
         FeatureNotSupported: a part of the query has no exact translation.
     """
     query = with_answers(query, context)
-    return QueryWriter(LakeDialect(context)).write(query, is_outermost=True)
+    dialect = LakeDialect(context)
+    return reading(QueryWriter(dialect).write(query, is_outermost=True), *dialect.read)
 
 
 def changing_query(
-    context: FunctionContext, query: Query, rows: str, conditions: tuple[nodes.Expr, ...] = ()
+    context: FunctionContext,
+    query: Query,
+    rows: SparkQuery,
+    conditions: tuple[nodes.Expr, ...] = (),
 ) -> tuple[Query, LakeDialect]:
     """Return the rewritten query of a statement that changes a table, and the dialect to print it.
 
     Args:
-        rows: SQL that replaces the changed table; its varno is POLICY_VARNO.
+        rows: the query that replaces the changed table; its varno is POLICY_VARNO.
         conditions: the conditions of policies for the rows of this table.
     """
     query = rewritten(context, query, conditions={POLICY_VARNO: conditions})
@@ -72,18 +79,25 @@ class LakeDialect:
     """Writes Spark's SQL (query.sql.Dialect).
 
     Args:
-        tables: SQL that replaces items of FROM, by varno.
+        tables: queries that replace items of FROM, by varno.
+
+    Attributes:
+        read: the queries in the SQL that this dialect has written (`spark.reading`).
     """
 
-    def __init__(self, context: FunctionContext, tables: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self, context: FunctionContext, tables: Mapping[int, SparkQuery] | None = None
+    ) -> None:
         self.context = context
         self._tables = tables or {}
+        self.read: list[SparkQuery] = []
 
     # -- FROM
 
     def table(self, item: FromTable, *, is_ordered: bool) -> str:
         if item.varno in self._tables:
-            return self._tables[item.varno]
+            self.read.append(self._tables[item.varno])
+            return str(self._tables[item.varno])
         if item.is_catalog:
             return self._catalog(item)
         assert isinstance(item.relation, Relation)
@@ -94,10 +108,11 @@ class LakeDialect:
             cluster=self.context.cluster,
         )
         self.context.read_tables.update(oid for oid, _source in leaves)
+        scans = [scan(source.as_shown(), with_row_id=is_ordered) for _oid, source in leaves]
+        self.read += scans
         parts = [
-            f"SELECT *, {number} AS leaf, {oid}L AS c{TABLEOID} FROM"
-            f" ({scan(source.as_shown(), with_row_id=is_ordered)})"
-            for number, (oid, source) in enumerate(leaves)
+            f"SELECT *, {number} AS leaf, {oid}L AS c{TABLEOID} FROM ({scans[number]})"
+            for number, (oid, _source) in enumerate(leaves)
         ]
         if not parts:  # a partitioned table without partitions
             nothing = [
@@ -289,11 +304,12 @@ def _inline_table(rows: Sequence[Sequence[str]]) -> str:
     return f"SELECT * FROM VALUES {', '.join(listed)} AS v({names})"
 
 
-def target_rows(target: Target) -> str:
-    """Return SQL of all rows of a table to change, with the columns leaf, row_version, row_id,
+def target_rows(target: Target) -> SparkQuery:
+    """Return a query for all rows of a table to change, with the columns leaf, row_version, row_id,
     tableoid and c<attnum>."""
-    return " UNION ALL ".join(
-        f"SELECT {number} AS leaf, {leaf.relid}L AS c{TABLEOID}, * FROM"
-        f" ({scan(leaf.source, with_row_id=True)})"
-        for number, leaf in enumerate(target.leaves)
-    )
+    parts = []
+    for number, leaf in enumerate(target.leaves):
+        rows = scan(leaf.source, with_row_id=True)
+        text = f"SELECT {number} AS leaf, {leaf.relid}L AS c{TABLEOID}, * FROM ({rows})"
+        parts.append(reading(text, rows))
+    return union_text(parts)

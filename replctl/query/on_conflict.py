@@ -41,7 +41,7 @@ from replctl.query.with_check import check_updated_rows
 from replctl.query.write import Plan, WrittenTable
 from replctl.record import dataclass
 from replctl.session import Session
-from replctl.spark import EXCLUDED
+from replctl.spark import EXCLUDED, reading
 
 if TYPE_CHECKING:
     from replctl.spark import Outcome, Staged, UniqueKey
@@ -224,7 +224,9 @@ def _upserted(
             " rows"
         )
     tableoid = tableoid_sql(target, "leaf")
-    rows = f"SELECT *, {tableoid} AS c{TABLEOID} FROM {pairs.view} WHERE leaf IS NOT NULL"
+    rows = reading(
+        f"SELECT *, {tableoid} AS c{TABLEOID} FROM {pairs.view} WHERE leaf IS NOT NULL", pairs.query
+    )
     changes = affected_rows(session, update, target, rows, ("position", "leaf"), is_update=True)
     moves_keys = not changed_columns(target, update.values).isdisjoint(target.key)
     with_old = needs_old_rows(update, target) or any(c.is_using for c in update.checks)

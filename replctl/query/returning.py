@@ -28,7 +28,7 @@ from replctl.query.sql import TABLEOID, QueryWriter
 from replctl.query.tree import FromTable, Output, Query
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.spark import StagedColumn
+from replctl.spark import SparkQuery, StagedColumn, reading
 
 if TYPE_CHECKING:
     from replctl.spark import Outcome
@@ -114,18 +114,21 @@ def returned_rows(
         StagedColumn(f"c{i}", column.type, column.typmod)
         for i, column in enumerate(query.columns, start=1)
     ]
-    fetched = session.engine().fetch(text, columns, int(session.setting(MEMORY)))
+    fetched = session.engine().fetch(
+        reading(text, *dialect.read), columns, int(session.setting(MEMORY))
+    )
     rows = with_object_names(session, query, fetched)
     shown_result(session, returned("", outputs, rows))  # refuses an output that it cannot print
     return rows
 
 
-def _changed_rows(outcome: Outcome) -> str:
+def _changed_rows(outcome: Outcome) -> SparkQuery:
     tableoid = tableoid_sql(outcome.target, "coalesce(new_leaf, old_leaf)")
     columns = "".join(f", w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
-    return (
+    return reading(
         f"SELECT position, {tableoid} AS c{TABLEOID}{columns}"
-        f" FROM {outcome.rows.view} WHERE op IN ('I', 'U', 'D')"
+        f" FROM {outcome.rows.view} WHERE op IN ('I', 'U', 'D')",
+        outcome.rows.query,
     )
 
 

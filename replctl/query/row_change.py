@@ -23,7 +23,7 @@ from replctl.record import dataclass
 from replctl.replication.replica_identity import check_replica_identity
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, Target, TargetColumn
+from replctl.spark import NEXT_VALUE, SparkQuery, Target, TargetColumn, reading
 
 #: The varno of the table that a statement changes.
 TARGET = POLICY_VARNO
@@ -122,16 +122,16 @@ def affected_rows(
     session: Session,
     change: RowChange,
     target: Target,
-    rows: str,
+    rows: SparkQuery,
     place: Sequence[str],
     *,
     is_update: bool,
-) -> str:
-    """Return SQL of the affected rows, with the columns of `place`, c<attnum> (the old values) and
-    w<attnum> (the new values).
+) -> SparkQuery:
+    """Return a query for the affected rows, with the columns of `place`, c<attnum> (the old values)
+    and w<attnum> (the new values).
 
     Args:
-        rows: SQL of the rows that may be affected.
+        rows: a query for the rows that may be affected.
         place: the names of columns that identify a row and order the rows.
     """
     with session.read() as catalog:
@@ -150,7 +150,7 @@ def affected_rows(
             columns.append(f"{value} AS w{column.attnum}")
         source = writer.source(query)
         if calls.sequences:
-            chosen = f"SELECT r{TARGET}.*{source}"
+            chosen = reading(f"SELECT r{TARGET}.*{source}", *dialect.read)
             chosen = with_call_columns(session, context, calls, chosen, ", ".join(place))
             source = f" FROM ({chosen}) r{TARGET}"
         text = f"SELECT {', '.join(columns)}{source}"
@@ -158,7 +158,7 @@ def affected_rows(
     if change.from_:  # change a row once, even if several rows join it
         once = f"row_number() OVER (PARTITION BY {', '.join(place)} ORDER BY 1) AS occurrence"
         text = f"SELECT * FROM (SELECT *, {once} FROM ({text})) WHERE occurrence = 1"
-    return text
+    return reading(text, *dialect.read)
 
 
 def _new(target: Target, is_update: bool) -> list[TargetColumn]:

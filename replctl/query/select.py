@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import object_identifier
@@ -35,6 +36,9 @@ from replctl.query.tree import Query, tables_of
 from replctl.record import dataclass
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
+
+if TYPE_CHECKING:
+    from replctl.spark import SparkQuery
 
 
 def select(
@@ -91,11 +95,11 @@ def select(
 
 @dataclass(frozen=True, slots=True)
 class _SparkPart:
-    """The part of a query that Spark runs: its SQL, the rest of the query, if any, and the tables
-    that it reads.
+    """The part of a query that Spark runs, the rest of the query, if any, and the OIDs of the
+    tables that it reads.
     """
 
-    text: str
+    query: SparkQuery
     divided: DividedQuery | None
     read_tables: tuple[int, ...]
 
@@ -108,12 +112,12 @@ def _answer(query: Query, context: FunctionContext) -> list[list[str | None]] | 
     from replctl.query.lake import spark_sql  # queries over catalogs do not need this import
 
     # Translate first, so that a query that Spark cannot run also fails while the table is small
-    text = spark_sql(query if parts is None else parts.rows, context)
+    spark_query = spark_sql(query if parts is None else parts.rows, context)
     tables = small_tables(query, context)
     if tables is not None:
         with suppress(FeatureNotSupported):  # Spark can run it
             return _evaluated(query, parts, context, tables)
-    return _SparkPart(text, parts, tuple(context.read_tables))
+    return _SparkPart(spark_query, parts, tuple(context.read_tables))
 
 
 def _evaluated(
@@ -139,7 +143,7 @@ def _fetched(session: Session, query: Query, part: _SparkPart) -> list[list[str 
         StagedColumn(f"c{i}", column.type, column.typmod)
         for i, column in enumerate((query if parts is None else parts.rows).columns, start=1)
     ]
-    rows = session.engine().fetch(part.text, columns, int(session.setting(MEMORY)))
+    rows = session.engine().fetch(part.query, columns, int(session.setting(MEMORY)))
     if parts is None:
         return with_object_names(session, query, rows)
     with session.read() as catalog:

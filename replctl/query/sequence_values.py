@@ -18,6 +18,7 @@ from replctl.expr.nextval_call import NumberedCalls, sequences_of
 from replctl.functions.function_context import FunctionContext
 from replctl.functions.sql_functions import FUNCTIONS
 from replctl.session import Session
+from replctl.spark import SparkQuery, reading
 
 #: OIDs of nextval(regclass), currval(regclass) and lastval() -> keys of sql_functions.FUNCTIONS.
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
@@ -90,13 +91,13 @@ def check_unconditional(expr: nodes.Expr) -> None:
 
 
 def with_call_columns(
-    session: Session, context: FunctionContext, calls: NumberedCalls, rows: str, order: str
-) -> str:
-    """Take one value from a sequence for each call and row, and return SQL of the rows with a
+    session: Session, context: FunctionContext, calls: NumberedCalls, rows: SparkQuery, order: str
+) -> SparkQuery:
+    """Take one value from a sequence for each call and row, and return a query for the rows with a
     column for each call.
 
     Args:
-        rows: SQL of the rows. Spark runs it here to count them.
+        rows: a query for the rows. Spark runs it here to count them.
         order: SQL of the order in which rows get values.
     """
     if not calls.sequences:
@@ -108,4 +109,5 @@ def with_call_columns(
         for number, values in zip(calls.numbers, taken, strict=True)
     ]
     place = f"row_number() OVER (ORDER BY {order}) - 1 AS place"
-    return f"SELECT *, {', '.join(columns)} FROM (SELECT *, {place} FROM ({rows}))"
+    text = f"SELECT *, {', '.join(columns)} FROM (SELECT *, {place} FROM ({rows}))"
+    return reading(text, rows)

@@ -15,7 +15,7 @@ from replctl.query.row_policy import POLICY_VARNO, RowCheck
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromTable, Output, Query
 from replctl.session import Session
-from replctl.spark import StagedColumn
+from replctl.spark import SparkQuery, StagedColumn, reading
 
 if TYPE_CHECKING:
     from replctl.spark import Outcome
@@ -51,13 +51,16 @@ def check_updated_rows(
             _check(session, relation, _images(outcome, image, "op = 'U'"), own)
 
 
-def _images(outcome: Outcome, image: str, condition: str) -> str:
-    """Return SQL of the old (o) or new (w) rows of an outcome."""
+def _images(outcome: Outcome, image: str, condition: str) -> SparkQuery:
+    """Return a query for the old (o) or new (w) rows of an outcome."""
     columns = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
-    return f"SELECT {columns} FROM {outcome.rows.view} WHERE {condition}"
+    text = f"SELECT {columns} FROM {outcome.rows.view} WHERE {condition}"
+    return reading(text, outcome.rows.query)
 
 
-def _check(session: Session, relation: Relation, rows: str, checks: Sequence[RowCheck]) -> None:
+def _check(
+    session: Session, relation: Relation, rows: SparkQuery, checks: Sequence[RowCheck]
+) -> None:
     for check in checks:
         query = _failing_rows(session, relation, rows, check.condition)
         if session.engine().fetch(query, [_COLUMN]):
@@ -69,8 +72,10 @@ def _check(session: Session, relation: Relation, rows: str, checks: Sequence[Row
             )
 
 
-def _failing_rows(session: Session, relation: Relation, rows: str, condition: nodes.Expr) -> str:
-    """Return SQL that finds a row that does not satisfy a condition; no row if all do."""
+def _failing_rows(
+    session: Session, relation: Relation, rows: SparkQuery, condition: nodes.Expr
+) -> SparkQuery:
+    """Return a query that finds a row that does not satisfy a condition; no row if all do."""
     query = Query(
         (Output("", nodes.Const("bool", "t")),),
         (FromTable(POLICY_VARNO, relation),),
@@ -81,4 +86,4 @@ def _failing_rows(session: Session, relation: Relation, rows: str, condition: no
         query, dialect = changing_query(context, query, rows)
         text = QueryWriter(dialect).write(query)
     check_names(session, context.read_tables)
-    return f"{text} LIMIT 1"
+    return reading(f"{text} LIMIT 1", *dialect.read)

@@ -8,7 +8,7 @@ relations.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from replctl.spark.catalog_table import CatalogTable as CatalogTable
 from replctl.spark.comparison_sql import equality_operands as equality_operands
@@ -58,6 +58,9 @@ from replctl.spark.set_function import set_function_sql as set_function_sql
 from replctl.spark.set_function import zipped_sets_sql as zipped_sets_sql
 from replctl.spark.shared_feed import SharedFeeds as SharedFeeds
 from replctl.spark.spark_conf import SparkConf as SparkConf
+from replctl.spark.spark_query import Query
+from replctl.spark.spark_query import reading as reading
+from replctl.spark.spark_query import union_text as union_text
 from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staged import Staged as Staged
 from replctl.spark.staged import StagedColumn as StagedColumn
@@ -97,6 +100,9 @@ from replctl.spark.values import TableSource as TableSource
 from replctl.spark.values import Target as Target
 from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
+
+#: The name outside of this package, where `query.tree` has a class Query, too.
+SparkQuery: TypeAlias = Query
 
 if TYPE_CHECKING:
     from replctl.spark import jobs as jobs

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.errors import PostgresError, UndefinedFile
 from replctl.record import dataclass
-from replctl.spark.data_type import quote, quote_name, table_name
+from replctl.spark.data_type import quote, quote_name
+from replctl.spark.delta_table import define
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -89,9 +90,10 @@ def register_table(engine: Engine, name: Sequence[str], location: str) -> None:
     """Add a name for the Delta table at a location to a catalog, unless the name exists.  This does
     not change the Delta table.
     """
-    engine.provide_for(table_name(location))
-    engine.run(
-        f"CREATE TABLE IF NOT EXISTS {spark_name(name)} USING delta LOCATION {quote(location)}"
+    define(
+        engine,
+        location,
+        f"CREATE TABLE IF NOT EXISTS {spark_name(name)} USING delta LOCATION {quote(location)}",
     )
 
 

@@ -28,9 +28,10 @@ from replctl.spark.compared_version import (
 )
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
-from replctl.spark.feed_name import feed_of
 from replctl.spark.normal_form import is_stored_alike, matching_form, matching_group
+from replctl.spark.spark_query import Query, reading, union_text
 from replctl.spark.sql_value import raise_error_sql
+from replctl.spark.staged import view_rows
 from replctl.spark.translation import to_sql
 from replctl.spark.values import IMAGES, ChangeSource, FeedVersion, TableSource
 
@@ -70,21 +71,21 @@ _RULE = (
 )
 
 
-def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
-    """Return SQL of the changes to send. The columns are position, action (I, U, D), and the
+def changes_sql(change_source: ChangeSource, pairs: Query | None = None) -> Query:
+    """Return a query for the changes to send. The columns are position, action (I, U, D), and the
     published columns of the old row (o1, o2, ...) and of the new row (n1, n2, ...), in the types of
     the table.
 
     Args:
-        pairs: SQL of the paired images; default: that of `pairs_sql`.
+        pairs: the paired images; default: those of `pairs_sql`.
     """
     columns = f"position, action{_sent_images(change_source)}"
     sent = _sent_changes(change_source, pairs or pairs_sql(change_source))
-    return f"SELECT {columns} FROM ({sent})"
+    return reading(f"SELECT {columns} FROM ({sent})", sent)
 
 
-def ordered_changes_sql(change_source: ChangeSource) -> str:
-    """Return SQL like `changes_sql`, but with a defined order of the changes.
+def ordered_changes_sql(change_source: ChangeSource) -> Query:
+    """Return a query like `changes_sql`, but with a defined order of the changes.
 
     Within a commit, deletes come first and updates second, both in the order of their keys.
     Inserts come last.  If one file has all inserts, they are in the order in which they were
@@ -94,7 +95,7 @@ def ordered_changes_sql(change_source: ChangeSource) -> str:
     order = ", ".join(["position", "array_position(array('D', 'U', 'I'), action)", *keys, "place"])
     columns = f"position, action{_sent_images(change_source)}"
     sent = _sent_changes(change_source, pairs_sql(change_source, "monotonically_increasing_id()"))
-    return f"SELECT {columns} FROM ({sent}) ORDER BY {order}"
+    return reading(f"SELECT {columns} FROM ({sent}) ORDER BY {order}", sent)
 
 
 def _sent_images(change_source: ChangeSource) -> str:
@@ -107,9 +108,10 @@ def _sent_images(change_source: ChangeSource) -> str:
     )
 
 
-def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
-    """Return SQL of the changes to send: position, action, the images o and n, and the place in the
-    feed."""
+def _sent_changes(change_source: ChangeSource, pairs: Query) -> Query:
+    """Return a query for the changes to send: position, action, the images o and n, and the place
+    in the feed.
+    """
     numbers = ", ".join(f"{v.version}L, {v.position}L" for v in change_source.versions)
     action = _action_sql(change_source)
     transformed = (
@@ -117,12 +119,13 @@ def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
         f" FROM ({pairs})"
     )
     images = "if(action = 'I', NULL, o) AS o, if(action = 'D', NULL, n) AS n"
-    return f"SELECT position, place, action, {images} FROM ({transformed}) WHERE action IS NOT NULL"
+    sent = f"SELECT position, place, action, {images} FROM ({transformed})"
+    return reading(f"{sent} WHERE action IS NOT NULL", pairs)
 
 
-def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
-    """Return SQL of the changes of whole rows, before filtering: version, place, kind (I, U, D),
-    and the old row o and the new row n. An I has no o, and a D has no n.
+def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> Query:
+    """Return a query for the changes of whole rows, before filtering: version, place, kind (I, U,
+    D), and the old row o and the new row n. An I has no o, and a D has no n.
 
     Args:
         place: SQL of the place of a row in the feed.
@@ -133,7 +136,7 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
     )
     by_both = [v for v in change_source.versions if v.has_row_ids and v.images is not None]
     by_key = [v for v in change_source.versions if v not in by_row_id and v not in by_both]
-    parts = []
+    parts: list[Query] = []
     if by_key:
         feed = _feed(change_source.source, by_key, place, among=change_source.versions)
         parts.append(_pairs_by_key(change_source, feed))
@@ -142,14 +145,14 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
         parts += _compared_pairs(change_source, list(versions), images)
     if by_row_id:
         parts.append(_pairs_by_row_id(change_source, by_row_id, place))
-    return " UNION ALL ".join(parts)
+    return union_text(parts)
 
 
 def _compared_pairs(
     change_source: ChangeSource, versions: Sequence[FeedVersion], images: str
-) -> list[str]:
-    """Return SQL of the pairs of compared versions, as parts of a UNION ALL: by row id, then the
-    others by key.  The last part has no rows.  It fails if changed rows have no key or one key.
+) -> list[Query]:
+    """Return queries for the pairs of compared versions, as parts of a UNION ALL: by row id, then
+    the others by key.  The last part has no rows.  It fails if changed rows have no key or one key.
 
     Args:
         images: the view with the rows of both sides of these versions.
@@ -167,10 +170,11 @@ def _compared_pairs(
         missing, duplicate = _key_errors(change_source)
         # Each column fails: Spark would drop the part if the filters refused constant images
         error = f"if(has_null, {missing}, {duplicate})"
-        parts.append(
+        failing = (
             f"SELECT version, {_NOWHERE} AS place, {error} AS kind, {error} AS o, {error} AS n"
             f" FROM ({grouped}) WHERE has_null OR old_count > 1 OR new_count > 1"
         )
+        parts.append(reading(failing, found.keys))
     return parts
 
 
@@ -190,12 +194,12 @@ def _key_errors(change_source: ChangeSource) -> tuple[str, str]:
     return missing, duplicate
 
 
-def paired_columns_sql(source: TableSource, pairs: str) -> str:
-    """Return SQL that splits pairs into columns: version, kind, has_o, has_n, and o<attnum> and
+def paired_columns_sql(source: TableSource, pairs: Query) -> Query:
+    """Return a query that splits pairs into columns: version, kind, has_o, has_n, and o<attnum> and
     n<attnum> for the values of the old and the new row.
 
     Args:
-        pairs: SQL as `pairs_sql` returns it.
+        pairs: a result of `pairs_sql`.
     """
     values = "".join(
         f", {image}.c{column.attnum} AS {image}{column.attnum}"
@@ -203,13 +207,14 @@ def paired_columns_sql(source: TableSource, pairs: str) -> str:
         for image in IMAGES
     )
     there = "o IS NOT NULL AS has_o, n IS NOT NULL AS has_n"
-    return f"SELECT version, kind, {there}{values} FROM ({pairs})"
+    return reading(f"SELECT version, kind, {there}{values} FROM ({pairs})", pairs)
 
 
-def pairs_of_columns_sql(source: TableSource, view: str) -> str:
-    """Return SQL that converts a view of `paired_columns_sql` back to pairs (`pairs_sql`)."""
+def pairs_of_columns_sql(source: TableSource, view: str) -> Query:
+    """Return a query that converts a view of `paired_columns_sql` back to pairs (`pairs_sql`)."""
     images = [f"if(has_{i}, {_row_of_columns(source, i)}, NULL) AS {i}" for i in IMAGES]
-    return f"SELECT version, {_NOWHERE} AS place, kind, {', '.join(images)} FROM {view}"
+    pairs = f"SELECT version, {_NOWHERE} AS place, kind, {', '.join(images)} FROM {view}"
+    return reading(pairs, view_rows(view))
 
 
 def _row_of_columns(source: TableSource, image: str) -> str:
@@ -218,8 +223,10 @@ def _row_of_columns(source: TableSource, image: str) -> str:
     return f"struct({values or _NO_VALUES})"
 
 
-def inverse_sql(source: TableSource, version: FeedVersion) -> str:
-    """Return SQL of the changes that undo one commit: position, action, o<attnum>, n<attnum>."""
+def inverse_sql(source: TableSource, version: FeedVersion) -> Query:
+    """Return a query for the changes that undo one commit: position, action, o<attnum>,
+    n<attnum>.
+    """
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in source.columns)
     new = "".join(f", c{c.attnum} AS n{c.attnum}" for c in source.columns)
     feed = _feed(source, [version])
@@ -230,10 +237,11 @@ def inverse_sql(source: TableSource, version: FeedVersion) -> str:
     no_new = "".join(
         f", {null} AS n{c.attnum}" for null, c in zip(nothing, source.columns, strict=True)
     )
-    return (
+    return reading(
         f"SELECT 1L AS position, 'D' AS action{old}{no_new} FROM ({feed})"
         f" WHERE kind IN {_NEW_TYPES}"
-        f" UNION ALL SELECT 1L, 'I'{no_old}{new} FROM ({feed}) WHERE kind IN {_OLD_TYPES}"
+        f" UNION ALL SELECT 1L, 'I'{no_old}{new} FROM ({feed}) WHERE kind IN {_OLD_TYPES}",
+        feed,
     )
 
 
@@ -242,10 +250,10 @@ def without_own_sql(
     key: Sequence[int],
     own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
-) -> str:
-    """Return SQL of the changes that undo commits although other writers have committed since.  The
-    columns are those of `inverse_sql`, and `rule`, an UndoRule.  Each row gets the values that the
-    others' commits alone would produce.
+) -> Query:
+    """Return a query for the changes that undo commits although other writers have committed since.
+    The columns are those of `inverse_sql`, and `rule`, an UndoRule.  Each row gets the values that
+    the others' commits alone would produce.
 
     The others' commits have the same effect as at a subscriber: an UPDATE or DELETE of a missing
     row does nothing.
@@ -262,12 +270,13 @@ def without_own_sql(
     shown = _key_values(source, key)
     versions = sorted([*own, *foreign], key=lambda version: version.version)
     is_own = f"version IN ({', '.join(str(version.version) for version in own)})"
+    feed = _feed(source, versions)
     of_versions = (
         f"SELECT {shown}, version, {is_own} AS is_own,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
         f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS new_count"
-        f" FROM ({_feed(source, versions)}) GROUP BY {keys}, version"
+        f" FROM ({feed}) GROUP BY {keys}, version"
     )
     event = "struct(version, is_own, o, n, old_count, new_count)"
     by_version = "(a, b) -> CASE WHEN a.version < b.version THEN -1 ELSE 1 END"
@@ -298,9 +307,10 @@ def without_own_sql(
     )
     images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in IMAGES for c in source.columns)
     action = "CASE WHEN n IS NULL THEN 'D' WHEN o IS NULL THEN 'I' ELSE 'U' END"
-    return (
+    return reading(
         f"SELECT 1L AS position, {action} AS action, rule{images} FROM ({states})"
-        f" WHERE rule = {refused} OR NOT ((o IS NULL) = (n IS NULL) AND {same})"
+        f" WHERE rule = {refused} OR NOT ((o IS NULL) = (n IS NULL) AND {same})",
+        feed,
     )
 
 
@@ -338,19 +348,20 @@ def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
     return f"coalesce({' OR '.join(tests)}, FALSE)"
 
 
-def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
-    """Return SQL of pairs: the old and the new image with the same key in one commit.  Without a
-    key, each image becomes a DELETE or an INSERT.
+def _pairs_by_key(change_source: ChangeSource, feed: Query) -> Query:
+    """Return a query for pairs: the old and the new image with the same key in one commit.  Without
+    a key, each image becomes a DELETE or an INSERT.
 
     Args:
-        feed: SQL of the images.
+        feed: the images.
     """
     row = row_value(change_source.source)
     if not change_source.key:
-        return (
+        return reading(
             f"SELECT version, place, if(kind IN {_OLD_TYPES}, 'D', 'I') AS kind,"
             f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
-            f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
+            f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})",
+            feed,
         )
     source = change_source.source
     key = _key_forms(source, change_source.key)
@@ -368,14 +379,14 @@ def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
         f" WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
         " WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U' WHEN n IS NOT NULL THEN 'I' ELSE 'D' END"
     )
-    return f"SELECT version, place, {kind} AS kind, o, n FROM ({grouped})"
+    return reading(f"SELECT version, place, {kind} AS kind, o, n FROM ({grouped})", feed)
 
 
 def _pairs_by_row_id(
     change_source: ChangeSource, versions: Sequence[FeedVersion], place: str
-) -> str:
-    """Return SQL of pairs: join each version with the previous one on row id to find updates, and
-    pair the other images by key.
+) -> Query:
+    """Return a query for pairs: join each version with the previous one on row id to find updates,
+    and pair the other images by key.
     """
     source, row = change_source.source, row_value(change_source.source)
     parts = _updates_here(source, versions)
@@ -384,12 +395,12 @@ def _pairs_by_row_id(
             continue
         before = scan(source_at(source, version.version - 1), with_row_id=True)
         after = scan(source_at(source, version.version), with_row_id=True)
-        parts.append(
+        joined = (
             f"SELECT {version.version}L AS version, a.row_id AS place, 'U' AS kind, b.o, a.n FROM"
             f" (SELECT row_id, {row} AS n FROM ({after}) WHERE row_version = {version.version}) a"
             f" JOIN (SELECT row_id, {row} AS o FROM ({before})) b ON a.row_id = b.row_id"
         )
-    moved = " UNION ALL ".join(parts)
+        parts.append(reading(joined, before, after))
     kinds = "('insert', 'delete')"
     feed = _feed(source, versions, place, kinds, change_source.versions)
     if not change_source.key:
@@ -408,19 +419,23 @@ def _pairs_by_row_id(
             f" any_value({row}) FILTER (WHERE kind = 'insert') AS n FROM ({feed}) GROUP BY"
             f" version, {key})"
         )
-    return f"{moved} UNION ALL {kept}"
+    return union_text([*parts, reading(kept, feed)])
 
 
-def _updates_here(source: TableSource, versions: Sequence[FeedVersion]) -> list[str]:
-    """Return SQL of the updated rows that this process has paired, as `_pairs_by_row_id` does."""
+def _updates_here(source: TableSource, versions: Sequence[FeedVersion]) -> list[Query]:
+    """Return queries for the updated rows that this process has paired, as `_pairs_by_row_id`
+    does.
+    """
     listed: defaultdict[Callable[[], str], list[int]] = defaultdict(list)
     for version in versions:
         if version.updates is not None:
             listed[version.updates].append(version.version)
     old, new = (_row_of_columns(source, image) for image in IMAGES)
     return [
-        f"SELECT version, row_id AS place, 'U' AS kind, {old} AS o, {new} AS n FROM {updates()}"
-        f" WHERE version IN ({', '.join(map(str, numbers))})"
+        Query(
+            f"SELECT version, row_id AS place, 'U' AS kind, {old} AS o, {new} AS n FROM {updates()}"
+            f" WHERE version IN ({', '.join(map(str, numbers))})"
+        )
         for updates, numbers in listed.items()
     ]
 
@@ -441,31 +456,37 @@ def _feed(
     place: str = _NOWHERE,
     kinds: str = "",
     among: Sequence[FeedVersion] = (),
-) -> str:
-    """Return SQL of the change data feed of some versions: version, kind, place and c<attnum>.
+) -> Query:
+    """Return a query for the change data feed of some versions: version, kind, place and c<attnum>.
 
     Args:
         kinds: SQL list of the kinds to read; "" for all.
         among: all versions to decode; default: `versions`.  A feed must not span a version that
             Delta cannot read.
     """
-    assert source.location is not None
     unreadable = [version.version for version in among or versions if version.is_compared]
     feeds = groupby(
         (version for version in versions if not version.is_compared and version.feed is None),
         key=lambda version: (bisect(unreadable, version.version), version.run),
     )
     runs = [[version.version for version in run] for _place, run in feeds]
-    parts = [
-        "SELECT _commit_version AS version, _change_type AS"
-        f" kind, {place} AS place{_columns_in(source, run)}"
-        f" FROM {feed_of(source.location, run[0], run[-1])}"
-        f" WHERE _commit_version IN ({', '.join(map(str, run))}){_among('_change_type', kinds)}"
-        for run in runs
-    ]
+    parts = [_feed_of_run(source, run, place, kinds) for run in runs]
     parts += _feeds_here(source, versions, place, kinds)
     parts += [compared_sql(source, v, place) for v in versions if v.is_compared]
-    return " UNION ALL ".join(parts)
+    return union_text(parts)
+
+
+def _feed_of_run(source: TableSource, run: Sequence[int], place: str, kinds: str) -> Query:
+    """Return a query for the feed of versions among which Delta can read all, as `_feed` does."""
+    assert source.location is not None
+    text = (
+        "SELECT _commit_version AS version, _change_type AS"
+        f" kind, {place} AS place{_columns_in(source, run)}"
+        f" FROM table_changes_by_path({quote(source.location)}, {run[0]}, {run[-1]})"
+        f" WHERE _commit_version IN ({', '.join(map(str, run))}){_among('_change_type', kinds)}"
+    )
+    location = frozenset({source.location})
+    return Query(text, tables=location, feeds=location)
 
 
 def _among(column: str, kinds: str) -> str:
@@ -479,16 +500,18 @@ def _among(column: str, kinds: str) -> str:
 
 def _feeds_here(
     source: TableSource, versions: Sequence[FeedVersion], place: str, kinds: str
-) -> list[str]:
-    """Return SQL of the feeds that this process has read, as `_feed` does."""
+) -> list[Query]:
+    """Return queries for the feeds that this process has read, as `_feed` does."""
     listed: defaultdict[Callable[[], str], list[int]] = defaultdict(list)
     for version in versions:
         if version.feed is not None:
             listed[version.feed].append(version.version)
     columns = "".join(f", c{column.attnum}" for column in source.columns)
     return [
-        f"SELECT version, kind, {place} AS place{columns} FROM {feed()}"
-        f" WHERE version IN ({', '.join(map(str, numbers))}){_among('kind', kinds)}"
+        Query(
+            f"SELECT version, kind, {place} AS place{columns} FROM {feed()}"
+            f" WHERE version IN ({', '.join(map(str, numbers))}){_among('kind', kinds)}"
+        )
         for feed, numbers in listed.items()
     ]
 

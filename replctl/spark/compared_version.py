@@ -18,7 +18,7 @@ from replctl.record import dataclass
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import grouped_value, is_stored_alike, matches, stored_form
-from replctl.spark.spark_query import Query, query, selected, table_rows
+from replctl.spark.spark_query import Query, query, reading, selected
 from replctl.spark.sql_value import raise_value_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 from replctl.types.delta_type import is_native
@@ -44,9 +44,9 @@ def row_value(source: TableSource, alias: str = "") -> str:
     return f"struct({values or _NO_VALUES})"
 
 
-def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
-    """Return SQL of the changed rows of a version: version, kind (insert or delete), place, and
-    c<attnum>.
+def compared_sql(source: TableSource, version: FeedVersion, place: str) -> Query:
+    """Return a query for the changed rows of a version: version, kind (insert or delete), place,
+    and c<attnum>.
 
     Args:
         place: SQL of the place of a row in the version.
@@ -56,15 +56,15 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
     head = f"SELECT {version.version}L AS version, {selected(shown)}"
     if before is None or after is None:
         kind = quote("insert" if before is None else "delete")
-        rows = after or before or Query(scan(replace(source, location=None)))
-        return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
+        rows = after or before or scan(replace(source, location=None))
+        return reading(f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))", rows)
     found = _differences(
         source,
         query(f"SELECT {version.version}L AS version, * FROM side_rows", side_rows=before),
         query(f"SELECT {version.version}L AS version, * FROM side_rows", side_rows=after),
         _restoring(source, [version]),
     )
-    return f"{head} FROM ({found})"
+    return reading(f"{head} FROM ({found})", found)
 
 
 def restores_columns(source: TableSource, version: FeedVersion) -> bool:
@@ -83,15 +83,15 @@ class PairedVersions:
     """The changed rows of versions, of which some are paired by row id.
 
     Attributes:
-        updated: SQL of the paired rows: version, place, kind U, o, n.
-        others: SQL of the other rows, with the columns of `compared_sql`.
-        keys: SQL of the keys of all these rows: version, c<attnum>, is_old, is_new.  An updated row
+        updated: the paired rows: version, place, kind U, o, n.
+        others: the other rows, with the columns of `compared_sql`.
+        keys: the keys of all these rows: version, c<attnum>, is_old, is_new.  An updated row
             has one key that is both, or two.
     """
 
-    updated: str
-    others: str
-    keys: str
+    updated: Query
+    others: Query
+    keys: Query
 
 
 def pairs_by_row_id(
@@ -152,7 +152,7 @@ def pairs_by_row_id(
         f"SELECT version, inline({_keys_sql(source, key)}) FROM ({paired})"
         f" UNION ALL SELECT version, {names}kind = 'delete', kind = 'insert' FROM ({single})"
     )
-    return PairedVersions(paired, single, keys)
+    return PairedVersions(*(reading(text, rows) for text in (paired, single, keys)))
 
 
 def _keys_sql(source: TableSource, key: Sequence[int]) -> str:
@@ -255,5 +255,5 @@ def _typed_rows(source: TableSource, *, with_row_id: bool) -> Query:
         value = name if is_native(column.type) else f"try_cast({name} AS {type_})"
         shown.append((value, name))
     shown += [(name, name) for name in ("row_version", "row_id") if with_row_id]
-    rows = table_rows(source, with_row_id=with_row_id)
+    rows = scan(source, with_row_id=with_row_id)
     return query(f"SELECT {selected(shown)} FROM stored", stored=rows)

@@ -10,6 +10,7 @@ from replctl.replication.update_transformation import ROW_ACTIONS, Action
 from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
 from replctl.spark.narrowed_version import narrowed
 from replctl.spark.shared_feed import SharedFeeds
+from replctl.spark.spark_query import reading, union_text
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, staged
 from replctl.spark.values import IMAGES, ChangeSource, SentColumn
@@ -35,10 +36,10 @@ def decoded(
     with ExitStack() as stack:
         if feeds is None:
             narrow = [stack.enter_context(narrowed(engine, source, count)) for source in sources]
-            query = " UNION ALL ".join(map(changes_sql, narrow))
+            query = union_text([*map(changes_sql, narrow)])
         else:
             pairs = [stack.enter_context(feeds.pairs(engine, source, count)) for source in sources]
-            query = " UNION ALL ".join(map(changes_sql, sources, pairs))
+            query = union_text([*map(changes_sql, sources, pairs)])
         is_many = count > SMALL if feeds is None else None
         yield stack.enter_context(staged(engine, query, _columns(sent), is_many=is_many))
 
@@ -58,10 +59,11 @@ def listed_changes(
 
 def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[Action, int]:
     """Return the number of changes of each kind in a range of positions."""
-    counted = engine.rows(
+    counts = (
         f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
         " GROUP BY action"
     )
+    counted = engine.rows(reading(counts, changes.query))
     return {Action(action): int(count) for action, count in counted}
 
 
@@ -71,10 +73,11 @@ def first_action(
     """Return the position and kind of the first change in a range of positions that has one of the
     kinds `actions`; None without such a change."""
     listed = ", ".join(f"'{action}'" for action in actions)
-    found = engine.rows(
+    chosen = (
         f"SELECT position, action FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
         f" AND action IN ({listed}) ORDER BY position LIMIT 1"
     )
+    found = engine.rows(reading(chosen, changes.query))
     return (int(found[0][0]), Action(found[0][1])) if found else None
 
 

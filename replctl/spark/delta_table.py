@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
 from replctl.spark.native_form import json_text
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.sql_value import raised_sql
 from replctl.spark.stored_input import input_sql
 from replctl.spark.translation import to_sql
@@ -57,9 +58,11 @@ def create_table(
         f"{quote(name)} = {quote(value)}" for name, value in properties.items()
     )
     with noted(engine, note):
-        engine.run(
+        define(
+            engine,
+            location,
             f"CREATE TABLE IF NOT EXISTS {table_name(location)} ({defined}) USING delta"
-            f"{_layout_clause(layout)} TBLPROPERTIES ({shown_properties})"
+            f"{_layout_clause(layout)} TBLPROPERTIES ({shown_properties})",
         )
 
 
@@ -68,7 +71,7 @@ def add_columns(
 ) -> None:
     """Add columns to a table.  Existing rows get NULL."""
     with noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({_definitions(columns)})")
+        _alter(engine, location, f"ADD COLUMNS ({_definitions(columns)})")
 
 
 def rewrite_columns(
@@ -80,7 +83,8 @@ def rewrite_columns(
         values: Spark SQL of the new values, by column.
     """
     assigned = ", ".join(f"{quote_name(name)} = {value}" for name, value in values.items())
-    execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
+    update = f"UPDATE {table_name(location)} SET {assigned}"
+    execute(engine, reading(update, table=location), note)
 
 
 def rewrite_rows(
@@ -108,7 +112,9 @@ def rewrite_rows(
         rows = numbered_sql(f"(SELECT *, {place} AS {PLACE} FROM {rows})", numbers)
         names.append(PLACE)
     new = ", ".join(f"{value} AS {quote_name(name)}" for name, value in values.items())
-    query = f"SELECT * EXCEPT ({', '.join(names)}), {new} FROM {rows} ORDER BY {order}"
+    query = reading(
+        f"SELECT * EXCEPT ({', '.join(names)}), {new} FROM {rows} ORDER BY {order}", table=location
+    )
     overwrite(engine, location, engine.sql(query), note, is_clustered=is_clustered)
 
 
@@ -137,9 +143,10 @@ def rewrite_schema(
         layout: the layout of the table, with the new names.
     """
     kept = [f"{quote_name(before)} AS {quote_name(after)}" for before, after in columns]
-    query = (
+    query = reading(
         f"SELECT {', '.join(kept) or to_storage(())} FROM {table_name(location)}"
-        f" ORDER BY {_ROW_ORDER}"
+        f" ORDER BY {_ROW_ORDER}",
+        table=location,
     )
     options = {"overwriteSchema": "true"}
     _write(engine, location, engine.sql(query), note, "overwrite", options, layout)
@@ -151,28 +158,28 @@ def set_properties(
     """Change properties of a table."""
     shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())
     with nullcontext() if note is None else noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
+        _alter(engine, location, f"SET TBLPROPERTIES ({shown})")
 
 
 def unset_properties(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
     """Remove properties of a table, which it has."""
     with noted(engine, note):
         shown = ", ".join(map(quote, names))
-        engine.run(f"ALTER TABLE {table_name(location)} UNSET TBLPROPERTIES ({shown})")
+        _alter(engine, location, f"UNSET TBLPROPERTIES ({shown})")
 
 
 def drop_columns(engine: Engine, location: str, names: Sequence[str], note: CommitNote) -> None:
     """Drop columns of a table with column mapping."""
     with noted(engine, note):
         dropped = ", ".join(map(quote_name, names))
-        engine.run(f"ALTER TABLE {table_name(location)} DROP COLUMNS ({dropped})")
+        _alter(engine, location, f"DROP COLUMNS ({dropped})")
 
 
 def rename_column(engine: Engine, location: str, old: str, new: str, note: CommitNote) -> None:
     """Rename a column of a table with column mapping."""
     renamed = f"{quote_name(old)} TO {quote_name(new)}"
     with noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} RENAME COLUMN {renamed}")
+        _alter(engine, location, f"RENAME COLUMN {renamed}")
 
 
 def move_column(
@@ -181,24 +188,36 @@ def move_column(
     """Move a column of a table to the place after another column; None: to the first place."""
     place = "FIRST" if before is None else f"AFTER {quote_name(before)}"
     with noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} ALTER COLUMN {quote_name(name)} {place}")
+        _alter(engine, location, f"ALTER COLUMN {quote_name(name)} {place}")
 
 
 def widen_column(engine: Engine, location: str, name: str, type_: str, note: CommitNote) -> None:
     """Give a column of a table with type widening a wider type of Spark."""
     with noted(engine, note):
-        column = quote_name(name)
-        engine.run(f"ALTER TABLE {table_name(location)} ALTER COLUMN {column} TYPE {type_}")
+        _alter(engine, location, f"ALTER COLUMN {quote_name(name)} TYPE {type_}")
 
 
 def purge(engine: Engine, location: str, note: CommitNote) -> None:
     """Rewrite the files that contain deleted rows, or values of dropped columns."""
     with noted(engine, note):
-        engine.run(f"REORG TABLE {table_name(location)} APPLY (PURGE)")
+        engine.run(reading(f"REORG TABLE {table_name(location)} APPLY (PURGE)", table=location))
 
 
-def scan(source: TableSource, *, with_row_id: bool = False) -> str:
-    """Return SQL that reads a relation; its columns have the names c<attnum>.
+def _alter(engine: Engine, location: str, change: str) -> None:
+    define(engine, location, f"ALTER TABLE {table_name(location)} {change}")
+
+
+def define(engine: Engine, location: str, statement: str) -> None:
+    """Run a statement that creates a table or changes its definition.  It reads no rows, so the
+    settings of the session stay.
+    """
+    with engine.running():
+        engine.provide_for([location])
+        engine.session.sql(statement)
+
+
+def scan(source: TableSource, *, with_row_id: bool = False) -> Query:
+    """Return a query for the rows of a relation; its columns have the names c<attnum>.
 
     Args:
         with_row_id: also return row_version and row_id.  They sort rows in the order in which they
@@ -211,19 +230,20 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
         ]
         if with_row_id:
             columns += ["0L AS row_version", "0L AS row_id"]
-        return f"SELECT {', '.join(columns) or '1 AS c0'} WHERE FALSE"
+        return Query(f"SELECT {', '.join(columns) or '1 AS c0'} WHERE FALSE")
     view = source.local_view()
     if view is not None:
         columns = [f"c{column.attnum}" for column in source.columns]
         columns += ["row_version", "row_id"] if with_row_id else []
-        return f"SELECT {', '.join(columns) or '1 AS c0'} FROM {view}"
+        return Query(f"SELECT {', '.join(columns) or '1 AS c0'} FROM {view}")
     columns = [f"{column_sql(column)} AS c{column.attnum}" for column in source.columns]
     if with_row_id and source.has_row_tracking:
         columns += ["_metadata.row_commit_version AS row_version", "_metadata.row_id AS row_id"]
     elif with_row_id:
         columns += ["0L AS row_version", "0L AS row_id"]
     version = "" if source.version is None else f" VERSION AS OF {source.version}"
-    return f"SELECT {', '.join(columns) or '1 AS c0'} FROM {table_name(source.location)}{version}"
+    rows = f"{table_name(source.location)}{version}"
+    return reading(f"SELECT {', '.join(columns) or '1 AS c0'} FROM {rows}", table=source.location)
 
 
 def column_sql(column: TableColumn, prefix: str = "") -> str:
@@ -326,7 +346,8 @@ def replace_where(
     engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
 ) -> None:
     """Replace the rows that satisfy `predicate` by a few other rows, in one commit."""
-    engine.query_size.choose(engine.session, table_name(location), has_few_rows=True)
+    replaced = reading(f"TABLE {table_name(location)}", table=location)
+    engine.query_size.choose(engine.session, replaced, has_few_rows=True)
     _write(engine, location, frame, note, "overwrite", {"replaceWhere": predicate})
 
 
@@ -342,7 +363,7 @@ def _write(
     options = {**options, "userMetadata": note.user_metadata}
     if note.application is not None:
         options |= {"txnAppId": note.application, "txnVersion": str(note.step)}
-    engine.provide_for(table_name(location))
+    engine.provide_for([location])
     with engine.running():
         writer = frame.write.format("delta").mode(mode).options(**options)
         if layout.partitions:
@@ -352,7 +373,7 @@ def _write(
         writer.save(location)
 
 
-def execute(engine: Engine, statement: str, note: CommitNote) -> int:
+def execute(engine: Engine, statement: Query, note: CommitNote) -> int:
     """Run UPDATE, DELETE, MERGE or TRUNCATE.
 
     Returns:
@@ -365,18 +386,20 @@ def execute(engine: Engine, statement: str, note: CommitNote) -> int:
 
 def truncate(engine: Engine, location: str, note: CommitNote) -> None:
     """Remove all rows of a table."""
-    execute(engine, f"TRUNCATE TABLE {table_name(location)}", note)
+    execute(engine, reading(f"TRUNCATE TABLE {table_name(location)}", table=location), note)
 
 
 def has_rows(engine: Engine, location: str) -> bool:
     """Return whether a table has any row."""
-    return bool(engine.rows(f"SELECT 1 FROM {table_name(location)} LIMIT 1"))
+    first = reading(f"SELECT 1 FROM {table_name(location)} LIMIT 1", table=location)
+    return bool(engine.rows(first))
 
 
 def restore(engine: Engine, location: str, version: int, note: CommitNote) -> None:
     """Restore the table's content at `version` in a new version."""
     with noted(engine, note):
-        engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
+        restoring = f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}"
+        engine.run(reading(restoring, table=location))
 
 
 def cluster(
@@ -387,7 +410,7 @@ def cluster(
 ) -> None:
     """Cluster a table by columns (FileLayout.clusters), from the next OPTIMIZE on."""
     with nullcontext() if note is None else noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} CLUSTER BY ({_paths(columns)})")
+        _alter(engine, location, f"CLUSTER BY ({_paths(columns)})")
 
 
 def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote) -> None:
@@ -399,7 +422,7 @@ def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote
     """
     clustered = f" ZORDER BY ({', '.join(map(quote_name, key))})" if key else ""
     with noted(engine, note):
-        engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
+        engine.run(reading(f"OPTIMIZE {table_name(location)}{clustered}", table=location))
 
 
 @contextmanager

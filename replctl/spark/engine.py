@@ -25,14 +25,14 @@ from replctl.errors import (
 from replctl.memory_limit import out_of_memory
 from replctl.spark import java_start, session_start
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
-from replctl.spark.feed_name import feeds_in
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
-from replctl.spark.s3_connector import S3Connector
+from replctl.spark.s3_connector import S3Connector, files_on_s3
 from replctl.spark.session_pool import SessionPool
 from replctl.spark.spark_conf import SparkConf
 from replctl.spark.spark_errors import HostNotReached, PlanningError, translating
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.staged import StagedColumn
 
 with warnings.catch_warnings():
@@ -70,8 +70,8 @@ class Engine:
 
     Attributes:
         is_lost: the JVM has ended, or the Connect server is unreachable.
-        provide_for: prepares Spark for S3 if a text names it: a statement, a table's name, or its
-            log.  Callers need it only for texts that do not go through `sql` or `place_log`.
+        provide_for: prepares Spark for S3 if one of several locations is there.  Callers need it
+            only for tables of statements that do not go through `sql`.
     """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
@@ -88,7 +88,7 @@ class Engine:
                 first = session_start.start(conf, log)
         self._first = first
         self.provide_for = (
-            (lambda _text: None)
+            (lambda _locations: None)
             if conf.remote
             else S3Connector(first, dict(conf.properties)).provide_for
         )
@@ -170,54 +170,57 @@ class Engine:
         except SessionEnded:  # the caller opens another session
             return False
 
-    def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
+    def sql(self, query: Query | str, *, has_few_rows: bool = False) -> DataFrame:
         """Return the result of a query without computing it.  Run commands immediately.
 
         Args:
+            query: the query; a text reads no tables and no kept rows.
             has_few_rows: the query reads few rows of large tables.
         """
+        query = query if isinstance(query, Query) else Query(query)
         try:
-            return self._sql(text, has_few_rows)
+            return self._sql(query, has_few_rows)
         except UndefinedFile:
             # If Spark has once failed to find a table, it does not find the table's change feed
             # until a query has read the table itself.
-            locations = feeds_in(text)
-            for location in locations:
-                self._sql(f"SELECT 1 FROM {table_name(location)} LIMIT 0", has_few_rows)
-            if not locations:
+            for location in sorted(query.feeds):
+                text = f"SELECT 1 FROM {table_name(location)} LIMIT 0"
+                self._sql(reading(text, table=location), has_few_rows)
+            if not query.feeds:
                 raise
-            return self._sql(text, has_few_rows)
+            return self._sql(query, has_few_rows)
 
-    def _sql(self, text: str, has_few_rows: bool) -> DataFrame:
+    def _sql(self, query: Query, has_few_rows: bool) -> DataFrame:
         with self.running():
-            session = self.session
-            self.provide_for(text)
+            session, text = self.session, query.sql
+            self.provide_for(query.tables)
             self._python_functions.make_known(session, text)
-            self.query_size.choose(session, text, has_few_rows=has_few_rows)
+            self.query_size.choose(session, query, has_few_rows=has_few_rows)
             return session.sql(text)
 
-    def run(self, text: str) -> list[tuple[Any, ...]]:
+    def run(self, query: Query | str) -> list[tuple[Any, ...]]:
         """Run a command and return its result rows."""
-        frame = self.sql(text)
+        frame = self.sql(query)
         with self.running():
             return [tuple(row) for row in frame.collect()]
 
-    def rows(self, text: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: Query | str) -> list[tuple[Any, ...]]:
         """Return the rows of a query as Python values.  The caller must know that they are few."""
-        table = self.arrow(self.sql(text))
+        table = self.arrow(self.sql(query))
         return (
             list(zip(*(column.to_pylist() for column in table.columns), strict=True))
             if table.num_columns
             else []
         )
 
-    def plan(self, text: str, *, is_formatted: bool = False) -> str:
+    def plan(self, query: Query, *, is_formatted: bool = False) -> str:
         """Return Spark's physical plan of a query.
 
         Raises:
             PostgresError: Spark cannot plan the query.
         """
-        (first, *others) = self.rows(f"EXPLAIN {'FORMATTED ' if is_formatted else ''}{text}")
+        explained = f"EXPLAIN {'FORMATTED ' if is_formatted else ''}{query}"
+        (first, *others) = self.rows(reading(explained, query))
         if others:  # ExplainCommand returns the lines of an error after one line of its own
             with translating():
                 raise PlanningError("\n".join(str(line) for (line,) in others))
@@ -297,7 +300,7 @@ class Engine:
         """
         if not self._sees_our_files:
             return None
-        self.provide_for(log)
+        self.provide_for(files_on_s3(log))
         return self._log_folder.place(log)
 
     @cached_property
@@ -315,7 +318,7 @@ class Engine:
             return False
 
     def fetch(
-        self, query: str, columns: Sequence[StagedColumn], max_kilobytes: int | None = None
+        self, query: Query | str, columns: Sequence[StagedColumn], max_kilobytes: int | None = None
     ) -> list[list[str | None]]:
         """Return the rows of a query as text.
 
@@ -328,7 +331,8 @@ class Engine:
         sent = ", ".join(
             f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
         )
-        table = self.arrow(self.sql(f"SELECT {sent or '1 AS nothing'} FROM ({query})"))
+        text = f"SELECT {sent or '1 AS nothing'} FROM ({query})"
+        table = self.arrow(self.sql(reading(text, query)))
         if max_kilobytes is not None and _size_of_texts(table) > max_kilobytes * 1024:
             raise out_of_memory(max_kilobytes)
         texts = [

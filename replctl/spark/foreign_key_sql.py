@@ -12,6 +12,7 @@ from replctl.spark.delta_table import scan
 from replctl.spark.key_path import literal_condition
 from replctl.spark.normal_form import TypedColumn, matches
 from replctl.spark.outcome import Outcome, Problem, RowOp, earliest_row
+from replctl.spark.spark_query import Query, reading, union_text
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.uniqueness import unchanged_rows_sql
 from replctl.spark.values import Reference
@@ -25,14 +26,15 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
     names = [f"n.w{attnum}" for attnum in reference.columns]
     complete = " AND ".join(f"{name} IS NOT NULL" for name in names)
     new = f"SELECT n.* FROM {outcome.rows.view} n WHERE op IN ('I', 'U')"
-    query = f"{new} AND {complete}"
+    query = reading(f"{new} AND {complete}", outcome.rows.query)
     if reference.other:  # else no partition exists, and thus no row
         referenced = _rows_of(outcome, reference, "w")
         same = _same(outcome, reference, "n.w", "e.c")
-        query = f"SELECT n.* FROM ({query}) n LEFT ANTI JOIN ({referenced}) e ON {same}"
+        orphans = f"SELECT n.* FROM ({query}) n LEFT ANTI JOIN ({referenced}) e ON {same}"
+        query = reading(orphans, query, referenced)
     if reference.match_full and len(names) > 1:
         some = " OR ".join(f"{name} IS NOT NULL" for name in names)
-        query += f" UNION ALL {new} AND ({some}) AND NOT ({complete})"
+        query = reading(f"{query} UNION ALL {new} AND ({some}) AND NOT ({complete})", query)
     return _problem(engine, outcome, query)
 
 
@@ -77,12 +79,13 @@ def first_broken_reference(
     shown_as = {f"w{attnum}": f"g.x{attnum} AS w{attnum}" for attnum in reference.columns}
     columns = ", ".join(shown_as.get(c.name, f"g.{c.name}") for c in rows.columns)
     shown = f"SELECT {columns} FROM ({removed}) g LEFT SEMI JOIN ({referring}) r ON {same}"
-    return _problem(engine, outcome, shown)
+    return _problem(engine, outcome, reading(shown, rows.query, referring))
 
 
-def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
-    """Return SQL of the other table's rows after the outcome.  If few rows change, read only rows
-    that have one of their values."""
+def _rows_of(outcome: Outcome, reference: Reference, image: str) -> Query:
+    """Return a query for the other table's rows after the outcome.  If few rows change, read only
+    rows that have one of their values.
+    """
     rows = outcome.rows
     conditions = "TRUE"
     if rows.is_small:
@@ -98,29 +101,35 @@ def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
     return _all_rows(reference, conditions, names)
 
 
-def _all_rows(reference: Reference, conditions: str = "TRUE", columns: str = "*") -> str:
-    """Return SQL of the other table's rows before the outcome."""
-    return " UNION ALL ".join(
-        f"SELECT {columns} FROM ({scan(source)}) WHERE {conditions}" for source in reference.other
+def _all_rows(reference: Reference, conditions: str = "TRUE", columns: str = "*") -> Query:
+    """Return a query for the other table's rows before the outcome."""
+    return union_text(
+        [
+            reading(f"SELECT {columns} FROM ({rows}) WHERE {conditions}", rows)
+            for rows in map(scan, reference.other)
+        ]
     )
 
 
 def _own_rows(
-    outcome: Outcome, reference: Reference, existing: str, *, gone: str = "'U', 'D'"
-) -> str:
-    """Return SQL of the other columns of a foreign key in the table to write, after the outcome.
+    outcome: Outcome, reference: Reference, existing: Query, *, gone: str = "'U', 'D'"
+) -> Query:
+    """Return a query for the other columns of a foreign key in the table to write, after the
+    outcome.
 
     Args:
-        existing: SQL of the table's rows before the outcome.
+        existing: a query for the table's rows before the outcome.
         gone: the ops, as SQL, of the rows of the outcome whose old values do not count.
     """
     names = ", ".join(f"c{attnum}" for attnum in reference.other_columns)
     new = ", ".join(f"w{attnum} AS c{attnum}" for attnum in reference.other_columns)
     if {group.op for group in outcome.groups} != {RowOp.INSERT}:
         existing = unchanged_rows_sql(outcome, existing, gone=gone)
-    return (
+    return reading(
         f"SELECT {names} FROM ({existing}) UNION ALL"
-        f" SELECT {new} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
+        f" SELECT {new} FROM {outcome.rows.view} WHERE op IN ('I', 'U')",
+        existing,
+        outcome.rows.query,
     )
 
 
@@ -154,7 +163,7 @@ def _value(column: TypedColumn, name: str) -> SqlValue:
     return SqlValue(name, column.type, storage_type(column.type, column.typmod))
 
 
-def _problem(engine: Engine, outcome: Outcome, query: str) -> Problem | None:
+def _problem(engine: Engine, outcome: Outcome, query: Query) -> Problem | None:
     found = earliest_row(engine, outcome, query)
     if found is None:
         return None

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replctl.spark.delta_table import scan
+from replctl.spark.spark_query import Query, reading, union_text
 from replctl.spark.translation import to_sql
 from replctl.spark.values import CopySource
 
 
-def copied_sql(sources: Sequence[CopySource]) -> str:
-    """Return SQL of the rows to copy, with the published columns n1, n2, ... in the types of the
-    table."""
+def copied_sql(sources: Sequence[CopySource]) -> Query:
+    """Return a query for the rows to copy, with the published columns n1, n2, ... in the types of
+    the table.
+    """
     parts = []
     for source in sources:
         columns = ", ".join(
@@ -23,7 +25,7 @@ def copied_sql(sources: Sequence[CopySource]) -> str:
         for policy in source.policies:
             test = to_sql(policy, lambda var: f"c{var.attnum}").text
             condition = f"({condition}) AND ({test})"
-        parts.append(
-            f"SELECT {columns or '1 AS n0'} FROM ({scan(source.source)}) WHERE {condition}"
-        )
-    return " UNION ALL ".join(parts)
+        rows = scan(source.source)
+        text = f"SELECT {columns or '1 AS n0'} FROM ({rows}) WHERE {condition}"
+        parts.append(reading(text, rows))
+    return union_text(parts)

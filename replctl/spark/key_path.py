@@ -21,6 +21,7 @@ from replctl.spark.delta_table import column_sql, scan
 from replctl.spark.key_lookup import found_rows, view_of_rows
 from replctl.spark.normal_form import has_own_form, matching_form
 from replctl.spark.outcome import Outcome
+from replctl.spark.spark_query import Query, reading, union_text
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, staged
 from replctl.spark.values import Target, TargetColumn
@@ -83,8 +84,9 @@ def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePa
 @contextmanager
 def existing_rows(
     engine: Engine, target: Target, changes: Staged, *, needs_values: bool
-) -> Iterator[tuple[str, bool]]:
-    """Yield SQL of the target rows that changes may affect, and whether it has all their values.
+) -> Iterator[tuple[Query, bool]]:
+    """Yield a query for the target rows that changes may affect, and whether it has all their
+    values.
 
     This process looks up few rows itself, or Spark fetches them from a large table in one pass.
 
@@ -119,7 +121,8 @@ def existing_rows(
             staged(engine, query, columns, is_repeatable=True, is_many=False)
         )
         values = [f"c{c.attnum}" if c in read else _null_as(c) for c in target.columns]
-        yield f"SELECT {_named_values(target, values)} FROM {rows.view}", needs_values
+        text = f"SELECT {_named_values(target, values)} FROM {rows.view}"
+        yield reading(text, rows.query), needs_values
 
 
 def _looked_up_rows(
@@ -128,8 +131,8 @@ def _looked_up_rows(
     changes: Staged,
     read: Sequence[TargetColumn],
     stack: ExitStack,
-) -> str | None:
-    """Look up the rows with the keys of a few changes, in this process.  Return SQL of the rows;
+) -> Query | None:
+    """Look up the rows with the keys of a few changes, in this process.  Return a query for them;
     None if Spark must read the table.
     """
     keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
@@ -155,7 +158,7 @@ def _looked_up_rows(
             for c in target.columns
         ]
         parts.append(f"SELECT {_named_values(target, values, str(number))} FROM {view}")
-    return " UNION ALL ".join(parts)
+    return Query(" UNION ALL ".join(parts))
 
 
 def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
@@ -178,14 +181,17 @@ def _key_conditions(target: Target, changes: Staged) -> list[str]:
     return [literal_condition(f"c{k}", changes, [f"o{k}", f"n{k}"]) for k in target.key]
 
 
-def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
-    """Return SQL of the target's rows that satisfy all conditions, with the indexes of their leaf
-    partitions.
+def existing_rows_sql(target: Target, conditions: Sequence[str]) -> Query:
+    """Return a query for the target's rows that satisfy all conditions, with the indexes of their
+    leaf partitions.
     """
     where = " AND ".join(conditions) or "TRUE"
-    return " UNION ALL ".join(
-        f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({scan(leaf.source)})) WHERE {where}"
-        for number, leaf in enumerate(target.leaves)
+    scans = [scan(leaf.source) for leaf in target.leaves]
+    return union_text(
+        [
+            reading(f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({rows})) WHERE {where}", rows)
+            for number, rows in enumerate(scans)
+        ]
     )
 
 

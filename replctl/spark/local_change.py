@@ -15,6 +15,7 @@ from replctl.spark.outcome import (
     grouped,
     outcome_columns,
 )
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, LocalRows, late_view, staged
 from replctl.spark.uniqueness import are_new, duplicates_sql
@@ -29,20 +30,20 @@ if TYPE_CHECKING:
 
 @contextmanager
 def inserted(
-    engine: Engine, target: Target, rows: str, place: str | None = None
+    engine: Engine, target: Target, rows: Query, place: str | None = None
 ) -> Iterator[Outcome]:
     """Yield the outcome of INSERT.
 
     Args:
-        rows: SQL of the new rows, in their order.  Its columns are w<attnum> for each column that
-            is not generated.
+        rows: a query for the new rows, in their order.  Its columns are w<attnum> for each column
+            that is not generated.
         place: the column of `rows` that numbers them; None: number the rows here.
     """
     joined = (
         f"SELECT 'I' AS op, {place or 'monotonically_increasing_id()'} AS position,"
         f" CAST(NULL AS INT) AS old_leaf, * FROM ({rows})"
     )
-    query = finished_sql(target, joined, is_new=True)
+    query = finished_sql(target, reading(joined, rows), is_new=True)
     with staged(engine, query, outcome_columns(target)) as finished:
         yield grouped(engine, target, finished)
 
@@ -62,7 +63,7 @@ def inserted_values(
     if given.num_rows > SMALL or not _is_plain(target, rows.columns):
         with (
             rows.view(engine) as view,
-            inserted(engine, target, f"SELECT * FROM {view}", place) as outcome,
+            inserted(engine, target, Query(f"SELECT * FROM {view}"), place) as outcome,
         ):
             yield outcome
         return
@@ -126,9 +127,12 @@ def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator
     columns = ", ".join(
         f"v.w{column.attnum}" for column in proposed.target.columns if column.generated is None
     )
-    rows = (
+    duplicates = duplicates_sql(proposed, key)
+    rows = reading(
         f"SELECT v.position AS row_position, {columns} FROM {proposed.rows.view} v LEFT ANTI JOIN"
-        f" ({duplicates_sql(proposed, key)}) d ON v.position = d.position"
+        f" ({duplicates}) d ON v.position = d.position",
+        proposed.rows.query,
+        duplicates,
     )
     with inserted(engine, proposed.target, rows, "row_position") as outcome:
         yield outcome
@@ -138,7 +142,7 @@ def unconflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator
 def changed(
     engine: Engine,
     target: Target,
-    rows: str,
+    rows: Query,
     *,
     action: Action,
     moves_keys: bool = False,
@@ -148,8 +152,8 @@ def changed(
     """Yield the outcome of UPDATE or DELETE.
 
     Args:
-        rows: SQL of the affected rows.  Its columns are leaf, row_version, row_id, the old values
-            c<attnum>, and for an UPDATE w<attnum> for each column that is not generated.
+        rows: a query for the affected rows.  Its columns are leaf, row_version, row_id, the old
+            values c<attnum>, and for an UPDATE w<attnum> for each column that is not generated.
         moves_keys: the UPDATE may change the target's key.
         with_old: foreign keys refer to columns that are not part of the target's key.
         has_own_values: rows that were equal may differ after the UPDATE.
@@ -159,10 +163,10 @@ def changed(
     gone = (
         "".join(f", c{c.attnum} AS w{c.attnum}" for c in plain) if action is Action.DELETE else ""
     )
-    joined = (
+    joined = reading(
         f"SELECT '{action}' AS op, monotonically_increasing_id() AS position, leaf AS old_leaf,"
-        f" *{gone}{keys}"
-        f" FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)"
+        f" *{gone}{keys} FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)",
+        rows,
     )
     of_rows: Matching = "each row" if has_own_values else "whole row"
     with ExitStack() as stack:

@@ -22,7 +22,7 @@ from replctl.spark.normal_form import (
     stored_form,
 )
 from replctl.spark.outcome import Matching, Outcome, RowOp
-from replctl.spark.spark_query import selected
+from replctl.spark.spark_query import Query, reading, selected
 from replctl.spark.staged import Staged
 from replctl.spark.values import CommitNote, Leaf, TableColumn
 
@@ -64,7 +64,8 @@ def write_leaf(
     path = write_path(outcome, change)
     if path is WritePath.MERGE:
         merge = _MERGES[outcome.matching]
-        delta_table.execute(engine, merge(outcome, number, location, columns), note)
+        text = merge(outcome, number, location, columns)
+        delta_table.execute(engine, reading(text, outcome.rows.query, table=location), note)
         return
     comes = f"new_leaf = {number} AND op IN ('I', 'U')"
     if leaf.source.left_out:
@@ -109,12 +110,13 @@ def _new_rows(engine: Engine, outcome: Outcome, leaf: Leaf, comes: str) -> DataF
         comes: the condition of the rows.
     """
     rows, written = outcome.rows, _written(outcome, leaf.source.columns)
-    frame = engine.sql(f"SELECT {to_storage(written, 'w')} FROM {rows.view} WHERE {comes}")
+    new = f"SELECT {to_storage(written, 'w')} FROM {rows.view} WHERE {comes}"
+    frame = engine.sql(reading(new, rows.query))
     few = _few_files(engine, frame, rows)
     return delta_table.as_stored(engine, leaf.source, few, written)
 
 
-def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> str:
+def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> Query:
     """Return an INSERT of an outcome's rows.  Unlike the write of a data frame, it sets columns
     that the relation leaves out to their defaults.
 
@@ -126,9 +128,11 @@ def _insertion(outcome: Outcome, leaf: Leaf, comes: str, word: str = "INTO") -> 
     rows, written = outcome.rows, _written(outcome, leaf.source.columns)
     hint = "/*+ COALESCE(1) */ " if rows.is_small else ""
     names = ", ".join(map(_name, written))
-    return (
+    return reading(
         f"INSERT {word} {table_name(leaf.source.location)} ({names})"
-        f" SELECT {hint}{to_storage(written, 'w')} FROM {rows.view} WHERE {comes}"
+        f" SELECT {hint}{to_storage(written, 'w')} FROM {rows.view} WHERE {comes}",
+        rows.query,
+        table=leaf.source.location,
     )
 
 

@@ -86,9 +86,7 @@ def _is_large(engine: Engine, compared: tuple[Query, Query], count: int) -> bool
     Args:
         count: estimated number of changes.  Their files may have many more rows.
     """
-    return count >= _WORTH_HASHING or not all(
-        engine.query_size.is_small(str(rows)) for rows in compared
-    )
+    return count >= _WORTH_HASHING or not all(engine.query_size.is_small(rows) for rows in compared)
 
 
 def _differing_rows(
@@ -99,9 +97,7 @@ def _differing_rows(
 ) -> tuple[Query, int]:
     """Return a query for the rows of a version that may differ (`images_query`), and their
     estimated number."""
-    ((after_count, before_count, buckets),) = engine.rows(
-        str(buckets_query(change_source, compared))
-    )
+    ((after_count, before_count, buckets),) = engine.rows(buckets_query(change_source, compared))
     expected = (after_count + before_count) * len(buckets) // _BUCKETS
     return images_query(change_source, version, compared, sorted(buckets)), expected
 

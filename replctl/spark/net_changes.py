@@ -17,6 +17,7 @@ from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
 from replctl.spark.outcome import RowOp
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import fetched, late_view
 from replctl.spark.values import IMAGES, Target, TargetColumn
@@ -50,14 +51,16 @@ class _Row:
 
 
 @contextmanager
-def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) -> Iterator[Staged]:
+def net_changes(
+    engine: Engine, target: Target, changes: Staged, existing: Query
+) -> Iterator[Staged]:
     """Combine the changes of one or more commits into simultaneous changes: position, action,
     o<attnum>, n<attnum>, `is_missing` and `is_clash`.  A change that cannot be applied is missing
     if its row is missing, and a clash if the key of the new or moved row already exists.
 
     Args:
         changes: the result of replicated_change.converted.
-        existing: SQL of the table's rows that the changes may affect.
+        existing: a query for the table's rows that the changes may affect.
     """
     changes = fetched(engine, changes)
     sent = [column for column in target.columns if column.sent is not None]
@@ -194,7 +197,7 @@ def _identified(
 
 def _counted(
     engine: Engine,
-    existing: str,
+    existing: Query,
     changes: Staged,
     columns: Sequence[TargetColumn],
     *,
@@ -210,18 +213,15 @@ def _counted(
     equal = " AND ".join(matches(c, f"t.c{c.attnum}", f"s.c{c.attnum}", "<=>") for c in columns)
     shown = ", ".join(f"{grouped_value(c.type, f't.c{c.attnum}')} AS c{c.attnum}" for c in columns)
     forms = ", ".join(stored_form(c.type, f"t.c{c.attnum}") for c in columns)
-    counted = fetched(
-        engine,
-        Staged(
-            f"(SELECT {f'{shown}, ' if shown else ''}count(*) AS number FROM ({existing}) t"
-            f" LEFT SEMI JOIN ({named}) s ON {equal or 'TRUE'} GROUP BY {forms or 'TRUE'})",
-            (
-                *(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
-                StagedColumn("number", "int8"),
-            ),
-            None,
-        ),
+    text = (
+        f"SELECT {f'{shown}, ' if shown else ''}count(*) AS number FROM ({existing}) t"
+        f" LEFT SEMI JOIN ({named}) s ON {equal or 'TRUE'} GROUP BY {forms or 'TRUE'}"
     )
+    kept = (StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns)
+    rows = Staged(
+        reading(text, existing, changes.query), (*kept, StagedColumn("number", "int8")), None
+    )
+    counted = fetched(engine, rows)
     result: defaultdict[_Identity, Counter[_Form]] = defaultdict(Counter)
     identified = _identified(counted, "c", columns, is_keyed=is_keyed)
     for (identity, form), number in zip(identified, counted.values("number"), strict=True):

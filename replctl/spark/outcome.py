@@ -20,6 +20,7 @@ from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.generated_column import generated_sql
 from replctl.spark.normal_form import is_stored_alike, matching_form
 from replctl.spark.partition_sql import accepts_sql, leaf_number_sql
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.stored_expression import stored_sql_of, used_columns
 from replctl.spark.translation import to_sql
@@ -232,10 +233,11 @@ def _groups(
     """Return the groups of an outcome, and whether a row satisfies the condition `lacks_key`."""
     missing = ", ".join(f"sum({name})" if counts_missing else "0L" for name in _MISSING)
     lacks = f", bool_or({lacks_key})" if lacks_key else ""
-    found = engine.rows(
+    grouped_rows = (
         f"SELECT op, {_effect_sql(matching)} AS effect, old_leaf, new_leaf, count(*), {missing},"
         f" bool_or({_IS_WRONG}){lacks} FROM {rows.view} GROUP BY op, effect, old_leaf, new_leaf"
     )
+    found = engine.rows(reading(grouped_rows, rows.query))
     if not lacks_key:
         return tuple(_group(*group) for group in found), False
     groups = tuple(_group(*group) for *group, _lacks_key in found)
@@ -267,10 +269,11 @@ def _groups_of_keys(
         f"SELECT new_leaf, count(*) AS rows, bool_or({_IS_WRONG}) AS is_wrong, {differing} AS"
         f" is_distinct FROM {rows.view} GROUP BY new_leaf, {', '.join(keys)}"
     )
-    found = engine.rows(
+    of_leaves = (
         "SELECT 'I', 'I', NULL, new_leaf, sum(rows), 0L, 0L, bool_or(is_wrong),"
         f" bool_and(coalesce(is_distinct, FALSE)) FROM ({of_keys}) GROUP BY new_leaf"
     )
+    found = engine.rows(reading(of_leaves, rows.query))
     groups = tuple(_group(*group) for *group, _is_distinct in found)
     return groups, all(is_distinct for *_group, is_distinct in found)
 
@@ -351,19 +354,19 @@ def outcome_columns(
 
 def finished_sql(
     target: Target,
-    joined: str,
+    joined: Query,
     *,
     keep_unchanged: bool = False,
     is_new: bool = False,
     with_old: bool = False,
     action: str = "op",
     counts_missing: bool = False,
-) -> str:
-    """Return SQL that adds the columns that depend on others: generated columns, the partition, and
-    violated constraints.
+) -> Query:
+    """Return a query that adds the columns that depend on others: generated columns, the partition,
+    and violated constraints.
 
     Args:
-        joined: SQL with the columns op, position, old_leaf, the keys (unless `is_new`), the new
+        joined: a query with the columns op, position, old_leaf, the keys (unless `is_new`), the new
             values w<attnum> (except generated columns), and the old values c<attnum>.
         keep_unchanged: keep updates that change nothing.
         is_new: all rows are new, and the new rows contain their keys.
@@ -391,9 +394,10 @@ def finished_sql(
         f" if({_IS_NEW}, {new_leaf}, NULL) AS new_leaf{counts}{keys}{rows}{old} FROM ({complete})"
     )
     if keep_unchanged or is_new:
-        return finished
+        return reading(finished, joined)
     same = [is_stored_alike(c.type, f"w{c.attnum}", f"c{c.attnum}") for c in target.columns]
-    return f"{finished} WHERE NOT (op = 'U' AND {' AND '.join(same) or 'TRUE'})"
+    changes = f"NOT (op = 'U' AND {' AND '.join(same) or 'TRUE'})"
+    return reading(f"{finished} WHERE {changes}", joined)
 
 
 def default_sql(column: TargetColumn, place: str) -> str:
@@ -449,11 +453,11 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     """
     if not outcome.has_problem:
         return None
-    found = (
-        _earliest_wrong_row(outcome)
-        if outcome.rows.is_small
-        else earliest_row(engine, outcome, f"SELECT * FROM {outcome.rows.view} WHERE {_IS_WRONG}")
-    )
+    if outcome.rows.is_small:
+        found: _FoundRow | None = _earliest_wrong_row(outcome)
+    else:
+        wrong = f"SELECT * FROM {outcome.rows.view} WHERE {_IS_WRONG}"
+        found = earliest_row(engine, outcome, reading(wrong, outcome.rows.query))
     assert found is not None
     values, texts = found
     position, leaf, violation = values["position"], values["new_leaf"], values["violation"]
@@ -473,23 +477,26 @@ def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     return Problem(position, "check", -violation - 1, leaf, texts, action)
 
 
-def earliest_row(
-    engine: Engine, outcome: Outcome, query: str
-) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """Return the values of the row with the smallest position in a query of an outcome, and the
-    texts of its new row by attnum; None if there is no row."""
+#: The values of a row of an outcome, and the texts of its new row by attnum.
+_FoundRow: TypeAlias = tuple[dict[str, Any], dict[int, str | None]]
+
+
+def earliest_row(engine: Engine, outcome: Outcome, query: Query) -> _FoundRow | None:
+    """Return the row with the smallest position in a query of an outcome; None if there is no
+    row."""
     columns = outcome.rows.columns
     sent = ", ".join(
         f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
     )
-    found = engine.rows(f"SELECT {sent} FROM ({query}) ORDER BY position, violation LIMIT 1")
+    first = f"SELECT {sent} FROM ({query}) ORDER BY position, violation LIMIT 1"
+    found = engine.rows(reading(first, query))
     if not found:
         return None
     values = dict(zip((column.name for column in columns), found[0], strict=True))
     return values, _texts_of(outcome, values)
 
 
-def _earliest_wrong_row(outcome: Outcome) -> tuple[dict[str, Any], dict[int, str | None]]:
+def _earliest_wrong_row(outcome: Outcome) -> _FoundRow:
     """Return the same as `earliest_row` for the rows of a small outcome that cannot be written."""
     names = ("op", "new_leaf", "violation", "position")
     rows = enumerate(zip(*(outcome.rows.values(name) for name in names), strict=True))
@@ -501,7 +508,7 @@ def _earliest_wrong_row(outcome: Outcome) -> tuple[dict[str, Any], dict[int, str
     return row_here(outcome, min(wrong)[-1])
 
 
-def row_here(outcome: Outcome, number: int) -> tuple[dict[str, Any], dict[int, str | None]]:
+def row_here(outcome: Outcome, number: int) -> _FoundRow:
     """Return a row of a small outcome in the form of `earliest_row`."""
     assert outcome.rows.rows is not None
     (values,) = outcome.rows.rows.slice(number, 1).to_pylist()

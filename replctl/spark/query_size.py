@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from replctl.spark.feed_name import feeds_in
+from replctl.spark.spark_query import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +32,6 @@ _FOR_SMALL_TABLES = _FOR_FEW_ROWS | {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.files.openCostInBytes": str(64 << 10),
 }
-_TABLE = re.compile(r"delta\.`((?:[^`]|``)+)`")
 
 
 class QuerySize:
@@ -41,6 +39,9 @@ class QuerySize:
 
     Args:
         chosen: the names of the properties that the user has set.  They stay as they are.
+
+    Attributes:
+        large_views: the names of the views with many rows.
     """
 
     def __init__(self, chosen: Collection[str]) -> None:
@@ -48,32 +49,29 @@ class QuerySize:
         #: The original settings of the sessions, and the current ones.
         self._for_many: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
         self._current: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
-        self._large_views: set[str] = set()
+        self.large_views: set[str] = set()
 
     @contextmanager
     def large(self, view: str) -> Iterator[None]:
         """Assume during the `with` block that a view has many rows."""
-        self._large_views.add(view)
+        self.large_views.add(view)
         try:
             yield
         finally:
-            self._large_views.discard(view)
+            self.large_views.discard(view)
 
-    def choose(self, session: SparkSession, text: str, *, has_few_rows: bool = False) -> None:
-        """Choose the session's settings for the tables and views that a text names.  The text is a
-        statement, or the name of a table.
+    def choose(self, session: SparkSession, query: Query, *, has_few_rows: bool = False) -> None:
+        """Choose the session's settings for the tables and views of a query.
 
         Args:
-            has_few_rows: the statement reads or writes few rows of large tables.
+            has_few_rows: the query reads or writes few rows of large tables.
         """
-        if text.startswith(("CREATE", "ALTER")):
-            return
         if session not in self._current:
             own = {n: str(session.conf.get(n)) for n in _FOR_SMALL_TABLES.keys() - self._chosen}
             self._for_many[session], self._current[session] = own, dict(own)
         current = self._current[session]
         changed: dict[str, str] = {}
-        if self.is_small(text):
+        if self.is_small(query):
             changed = _FOR_SMALL_TABLES
         elif has_few_rows:
             changed = _FOR_FEW_ROWS
@@ -83,12 +81,10 @@ class QuerySize:
                 session.conf.set(name, value)
                 current[name] = value
 
-    def is_small(self, text: str) -> bool:
-        """Return whether a statement reads only small tables and views."""
-        tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
-        large_views = tuple(self._large_views)  # other threads may change the set
-        has_large_view = any(view in text for view in large_views)
-        return not has_large_view and all(map(_is_small, tables))
+    def is_small(self, query: Query) -> bool:
+        """Return whether a query reads only small tables and views."""
+        has_large_view = any(view in self.large_views for view in query.views)
+        return not has_large_view and all(map(_is_small, query.tables))
 
 
 def _is_small(location: str) -> bool:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.spark.change_data_feed import inverse_sql
 from replctl.spark.data_type import storage_type
+from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import is_stored_alike, matching_form, normal_form, stored_form
 from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, outcome_columns
 from replctl.spark.replicated_change import received
 from replctl.spark.row_hash import in_buckets, key_bucket
-from replctl.spark.spark_query import Query, key, new, query, selected, table_rows, union, view_rows
+from replctl.spark.spark_query import Query, key, new, query, reading, selected, union
 from replctl.spark.spark_query import target as own
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
@@ -49,7 +50,7 @@ _Narrowing = Callable[[Query, _Image], Query]
 
 @contextmanager
 def difference(
-    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
+    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: Query, mending: Mending
 ) -> Iterator[Staged]:
     """Yield the rows in which the target differs; Spark computes them only once.
 
@@ -66,13 +67,13 @@ def difference(
     - K, only without a key: the row is published, but equals rows that a D removes.
 
     Args:
-        rows: SQL of the published rows, with the sent columns n1, n2, ...
+        rows: a query for the published rows, with the sent columns n1, n2, ...
     """
     is_many: bool | None = False
     found = _difference_sql(target, sent, rows, mending)
     if _is_large(engine, found):
         hashed = buckets_query(Sides(rows, tuple(sent), target), BUCKETS)
-        ((_published, _stored, buckets),) = engine.rows(hashed.sql)
+        ((_published, _stored, buckets),) = engine.rows(hashed)
         is_many = len(buckets) > SMALL or None  # each bucket has at least one differing row
         if len(buckets) <= _MANY_BUCKETS:
             found = _difference_sql(target, sent, rows, mending, _in_buckets(target, buckets))
@@ -82,7 +83,7 @@ def difference(
 
 def _is_large(engine: Engine, rows: Query) -> bool:
     """Return whether the tables are so large that hashing both sides first pays off."""
-    return not engine.query_size.is_small(rows.sql)
+    return not engine.query_size.is_small(rows)
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def renewed_difference(
     engine: Engine,
     target: Target,
     sent: Sequence[SentColumn],
-    rows: str,
+    rows: Query,
     mending: Mending,
     earlier: Staged,
     changes: Sequence[ForeignChanges],
@@ -119,8 +120,8 @@ def renewed_difference(
         names = ", ".join(column.name for column in _difference_columns(target))
         found = query(
             f"SELECT {names} FROM unchanged UNION ALL SELECT {names} FROM compared",
-            keys=view_rows(keys),
-            earlier=view_rows(earlier),
+            keys=keys.query,
+            earlier=earlier.query,
             unchanged=f"SELECT * FROM earlier LEFT ANTI JOIN keys ON {_among(target, known)}"
             f" WHERE NOT ({is_extra}) OR ({_deletable(mending)})",
             compared=_difference_sql(target, sent, rows, mending, _with_keys(target, keys)),
@@ -132,11 +133,8 @@ def renewed_difference(
 def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
     """Return a query for the keys of the rows that other writers have written or removed."""
     shown = selected((f"coalesce(o{k}, n{k})", key(i)) for i, k in enumerate(target.key, start=1))
-    parts = [
-        Query(f"SELECT {shown} FROM ({inverse_sql(item.source, version)})")
-        for item in changes
-        for version in item.versions
-    ]
+    undone = [inverse_sql(item.source, version) for item in changes for version in item.versions]
+    parts = [reading(f"SELECT {shown} FROM ({rows})", rows) for rows in undone]
     return query("SELECT DISTINCT * FROM changed", changed=union(parts))
 
 
@@ -162,7 +160,7 @@ def _with_keys(target: Target, keys: Staged) -> _Narrowing:
             f"SELECT all_rows.* FROM all_rows LEFT SEMI JOIN keys"
             f" ON {_among(target, _matching_values(target, image))}",
             all_rows=rows,
-            keys=view_rows(keys),
+            keys=keys.query,
         )
 
     return narrowed
@@ -181,7 +179,7 @@ def _in_buckets(target: Target, buckets: Sequence[int]) -> _Narrowing:
 def _difference_sql(
     target: Target,
     sent: Sequence[SentColumn],
-    rows: str,
+    rows: Query,
     mending: Mending,
     narrowed: _Narrowing = _all_rows,
 ) -> Query:
@@ -241,9 +239,9 @@ def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcom
     shown = [*control, *keys, *(values or [("1", "w0")]), *before]
     joined = query(
         f"SELECT {selected(shown)} FROM difference",
-        difference=view_rows(found),
+        difference=found.query,
     )
-    finished = finished_sql(target, joined.sql, keep_unchanged=True, action="action")
+    finished = finished_sql(target, joined, keep_unchanged=True, action="action")
     columns = outcome_columns(target)
     with staged(engine, finished, columns, is_many=not found.is_small) as outcome:
         if target.key:
@@ -257,7 +255,7 @@ def count_unpublished(
     engine: Engine,
     target: Target,
     sent: Sequence[SentColumn],
-    rows: str,
+    rows: Query,
     scope: tuple[Expr, ...] | None,
 ) -> tuple[int, int]:
     """Return two numbers of target rows that are not published: those in a scope, and all of them.
@@ -276,7 +274,7 @@ def count_unpublished(
         " WHERE NOT is_published",
         matched=matched,
     )
-    ((in_scope, total),) = engine.rows(found.sql)
+    ((in_scope, total),) = engine.rows(found)
     return int(in_scope), int(total)
 
 
@@ -287,13 +285,13 @@ def count_deleted(engine: Engine, target: Target, found: Staged) -> tuple[int, i
     is_deleted = "op IN ('D', 'R')"
     if target.key:  # a D with a published key only makes room for the published row
         is_deleted += f" AND {new(target.key[0])} IS NULL"
-    stored = union([table_rows(leaf.source) for leaf in target.leaves])
+    stored = union([scan(leaf.source) for leaf in target.leaves])
     counts = query(
         f"SELECT count_if({is_deleted}), (SELECT count(*) FROM stored) FROM difference",
-        difference=view_rows(found),
+        difference=found.query,
         stored=query("SELECT 1 AS one FROM tables", tables=stored),
     )
-    ((deleted, total),) = engine.rows(counts.sql)
+    ((deleted, total),) = engine.rows(counts)
     return int(deleted), int(total)
 
 
@@ -301,7 +299,7 @@ _RUNNING = "ROWS UNBOUNDED PRECEDING"
 
 
 def _source(
-    target: Target, sent: Sequence[SentColumn], rows: str, narrowed: _Narrowing = _all_rows
+    target: Target, sent: Sequence[SentColumn], rows: Query, narrowed: _Narrowing = _all_rows
 ) -> Query:
     """Return a query for the published rows, with the columns new_<attnum> in the target's types.
     `occurrence` numbers rows that have equal matching values.
@@ -314,7 +312,7 @@ def _source(
     return query(
         f"SELECT *, row_number() OVER (PARTITION BY {place} ORDER BY {place}) AS occurrence"
         " FROM placed",
-        compared=narrowed(query(f"SELECT {converted} FROM published", published=Query(rows)), new),
+        compared=narrowed(query(f"SELECT {converted} FROM published", published=rows), new),
         placed=f"SELECT {', '.join(['*', *_placed(target, new)])} FROM compared",
     )
 
@@ -334,7 +332,7 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
         columns = [(f"{number}", "leaf")]
         columns += [(f"c{c.attnum}", own(c.attnum)) for c in target.columns]
         columns += [] if is_keyed else [(name, name) for name in ("row_version", "row_id")]
-        stored = table_rows(leaf.source, with_row_id=not is_keyed)
+        stored = scan(leaf.source, with_row_id=not is_keyed)
         parts.append(query(f"SELECT {selected(columns)} FROM stored", stored=stored))
     place = ", ".join(_places(target, own)) or "1"
     if is_keyed:
@@ -451,7 +449,8 @@ def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
     if not several:
         return False
     differs = " OR ".join(_differs(target.column(k), new(k), own(k)) for k in several)
-    return bool(engine.rows(f"SELECT 1 FROM {found.view} WHERE op = 'U' AND ({differs}) LIMIT 1"))
+    moved = f"SELECT 1 FROM {found.view} WHERE op = 'U' AND ({differs}) LIMIT 1"
+    return bool(engine.rows(reading(moved, found.query)))
 
 
 def _matching_values(target: Target, image: _Image) -> list[str]:

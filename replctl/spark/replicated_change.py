@@ -30,6 +30,7 @@ from replctl.spark.outcome import (
     outcome_columns,
     violation_sql,
 )
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged
@@ -65,13 +66,16 @@ def converted(
     for column in written:
         values += [_old_value(sent, column), received(sent, column, "n")]
     shown = ", ".join(f"{value} AS {c.name}" for value, c in zip(values, columns, strict=True))
-    query = f"SELECT {shown} FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+    query = reading(
+        f"SELECT {shown} FROM {changes.view} WHERE position BETWEEN {first} AND {last}",
+        changes.query,
+    )
     known = {column.name: column for column in changes.columns}
     if all(
         known.get(value) == column._replace(name=value)
         for value, column in zip(values, columns, strict=True)
     ):  # nothing to convert
-        yield Staged(f"({query})", tuple(columns), _between(changes, values, columns, first, last))
+        yield Staged(query, tuple(columns), _between(changes, values, columns, first, last))
         return
     with staged(engine, query, columns, is_many=not changes.is_small) as rows:
         yield rows
@@ -152,9 +156,12 @@ def _summary_there(engine: Engine, target: Target, changes: Staged, moves: str) 
         f" bool_or(action = 'U' AND {repeats}) AS repeats"
         f" FROM {changes.view}{f' GROUP BY {keys}' if keys else ''}"
     )
-    ((*has_actions, has_several, moves_keys, repeats_keys, repeats_rows),) = engine.rows(
+    summarized = (
         "SELECT bool_or(i), bool_or(u), bool_or(d), min(first) < max(last), bool_or(moves),"
         f" max(changes) > 1, bool_or(repeats) FROM ({of_keys})"
+    )
+    ((*has_actions, has_several, moves_keys, repeats_keys, repeats_rows),) = engine.rows(
+        reading(summarized, changes.query)
     )
     actions = frozenset(compress(ROW_ACTIONS, has_actions))
     return ChangeSummary(
@@ -166,7 +173,7 @@ def _summary_here(engine: Engine, target: Target, changes: Staged, moves: str) -
     moves_keys = False
     if not _has_same_keys(changes, target.key_columns):
         query = f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({moves}) LIMIT 1"
-        moves_keys = bool(engine.rows(query))
+        moves_keys = bool(engine.rows(reading(query, changes.query)))
     return ChangeSummary(
         frozenset(map(Action, changes.values("action"))),
         len(set(changes.values("position"))) > 1,
@@ -181,10 +188,11 @@ def _violating_positions(engine: Engine, target: Target, changes: Staged) -> tup
     violation = violation_sql(target, "n", sent)
     if violation is None:
         return ()
-    found = engine.rows(
+    violating = (
         f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"
         f" AND ({violation}) IS NOT NULL ORDER BY position"
     )
+    found = engine.rows(reading(violating, changes.query))
     return tuple(int(position) for (position,) in found)
 
 
@@ -221,13 +229,13 @@ def outcome(
 
 @contextmanager
 def copied(
-    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str
+    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: Query
 ) -> Iterator[Outcome]:
     """Yield the outcome of an initial copy, in which every row is new.  Each job reads the rows
     again.
 
     Args:
-        rows: SQL of the published rows, with the sent columns n1, n2, ...
+        rows: a query for the published rows, with the sent columns n1, n2, ...
     """
     place = "row_number() OVER (ORDER BY monotonically_increasing_id())"
     values = ", ".join(
@@ -241,7 +249,7 @@ def copied(
         f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
     )
     columns = outcome_columns(target)
-    query = finished_sql(target, joined, is_new=True)
+    query = finished_sql(target, reading(joined, rows), is_new=True)
     with staged(engine, query, columns, is_repeatable=True) as finished:
         yield grouped(engine, target, finished, are_new=True)
 
@@ -260,10 +268,11 @@ def moving_positions(
     changed = " OR ".join(
         f"NOT ({matches(c, f'o{c.attnum}', f'n{c.attnum}', '<=>')})" for c in columns
     )
-    found = engine.rows(
+    moving = (
         f"SELECT DISTINCT position FROM {changes.view} WHERE action = 'U' AND ({changed})"
         f" AND position BETWEEN {first} AND {last}"
     )
+    found = engine.rows(reading(moving, changes.query))
     return {int(position) for (position,) in found}
 
 
@@ -289,7 +298,8 @@ def _shares_keys(engine: Engine, target: Target, changes: Staged) -> bool:
             f"SELECT 1 FROM {changes.view} WHERE action <> {quote(action.value)}{present}"
             f" GROUP BY {forms} HAVING count(*) > 1"
         )
-    return bool(engine.rows(f"{' UNION ALL '.join(repeated)} LIMIT 1"))
+    first = f"{' UNION ALL '.join(repeated)} LIMIT 1"
+    return bool(engine.rows(reading(first, changes.query)))
 
 
 def _repeats_image(target: Target, changes: Staged, image: str, lacking: Action) -> bool:
@@ -335,8 +345,11 @@ def failing_conversion(
         for column, value in [*olds, *news]:
             try:
                 engine.fetch(
-                    f"SELECT {value} AS value FROM {changes.view}"
-                    f" WHERE position = {position} AND action = '{action}'",
+                    reading(
+                        f"SELECT {value} AS value FROM {changes.view}"
+                        f" WHERE position = {position} AND action = '{action}'",
+                        changes.query,
+                    ),
                     [StagedColumn("value", column.type, column.typmod)],
                 )
             except DataError:  # this is the value to report
@@ -402,7 +415,7 @@ def _keyed_outcome(
     engine: Engine,
     target: Target,
     changes: Staged,
-    existing: str,
+    existing: Query,
     *,
     has_values: bool,
     repeats_keys: bool,
@@ -442,20 +455,19 @@ def _keyed_outcome(
         f" {new}{_old_values(target, 'e')}"
         f" FROM ({net}) n LEFT JOIN ({existing}) e ON {on}"
     )
-    with _finished(
-        engine, target, joined, is_many=not changes.is_small, keep_unchanged=not has_values
-    ) as rows:
+    query = reading(joined, changes.query, existing)
+    with _finished(engine, target, changes, query, keep_unchanged=not has_values) as rows:
         yield grouped(engine, target, rows, counts_missing=True)
 
 
 @contextmanager
 def _moving_outcome(
-    engine: Engine, target: Target, changes: Staged, existing: str, missing: str, clash: str
+    engine: Engine, target: Target, changes: Staged, existing: Query, missing: str, clash: str
 ) -> Iterator[Outcome]:
     """Yield the outcome of simultaneous changes, some of which change keys.
 
     Args:
-        existing: SQL of the rows that the changes may affect.
+        existing: a query for the rows that the changes may affect.
         missing: SQL condition: the change is already known to have no row.
         clash: SQL condition: the key of the new row is already known to exist.
     """
@@ -489,7 +501,7 @@ def _moving_outcome(
         f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND NOT {missing} AND {same_old}"
         f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
     )
-    with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
+    with _finished(engine, target, changes, reading(joined, changes.query, existing)) as rows:
         yield grouped(engine, target, rows, moves_keys=True, counts_missing=True)
 
 
@@ -510,19 +522,23 @@ def _whole_row_outcome(
     engine: Engine, target: Target, changes: Staged, missing: str
 ) -> Iterator[Outcome]:
     """Yield the outcome of simultaneous changes for a target without a key."""
-    joined = whole_row_sql(target, changes.view, missing)
-    with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
+    with _finished(engine, target, changes, whole_row_sql(target, changes, missing)) as rows:
         yield grouped(engine, target, rows, "sent columns", counts_missing=True)
 
 
 def _finished(
-    engine: Engine, target: Target, joined: str, *, is_many: bool, keep_unchanged: bool = False
+    engine: Engine,
+    target: Target,
+    changes: Staged,
+    joined: Query,
+    *,
+    keep_unchanged: bool = False,
 ) -> AbstractContextManager[Staged]:
     query = finished_sql(
         target, joined, action="action", counts_missing=True, keep_unchanged=keep_unchanged
     )
     columns = outcome_columns(target, counts_missing=True)
-    return staged(engine, query, columns, is_many=is_many)
+    return staged(engine, query, columns, is_many=not changes.is_small)
 
 
 def _old_values(target: Target, alias: str) -> str:

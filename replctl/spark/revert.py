@@ -11,6 +11,7 @@ from replctl.spark import replicated_change
 from replctl.spark.change_data_feed import UndoRule, inverse_sql, without_own_sql
 from replctl.spark.data_type import quote
 from replctl.spark.merge import leaf_changes, write_leaf
+from replctl.spark.spark_query import reading
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged
 from replctl.spark.values import (
@@ -73,7 +74,7 @@ def revert(
 def _rules(engine: Engine, changes: Staged) -> set[UndoRule]:
     if changes.is_small:
         return set(map(UndoRule, changes.values("rule")))
-    found = engine.rows(f"SELECT DISTINCT rule FROM {changes.view}")
+    found = engine.rows(reading(f"SELECT DISTINCT rule FROM {changes.view}", changes.query))
     return {UndoRule(rule) for (rule,) in found}
 
 
@@ -121,10 +122,11 @@ def _rows_mixed(
 ) -> ObjectNotInPrerequisiteState:
     names = ", ".join(str(source.column(attnum).storage_name) for attnum in key)
     values = ", ".join(f"CAST(o{attnum} AS STRING)" for attnum in key)
-    (found, *_others) = engine.rows(
+    mixed = (
         f"SELECT {values} FROM {changes.view} WHERE rule <> {quote(UndoRule.KEY.value)}"
         f" ORDER BY {values} LIMIT 1"
     )
+    (found, *_others) = engine.rows(reading(mixed, changes.query))
     return ObjectNotInPrerequisiteState(
         f'the insertion of rows into the Delta table "{source.location}" cannot be undone',
         detail=f"Another program has also inserted a row with the key ({names})="

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from replctl.object_store import S3_CONNECTOR, hadoop_properties
+from replctl.object_store import S3_CONNECTOR, hadoop_properties, is_s3
 from replctl.spark import java_start
 from replctl.spark.java import find_java
 from replctl.spark.maven import s3_jars
@@ -18,8 +18,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # pyspark's warnings about its dependencies
     from pyspark.sql import SparkSession
 
-#: Matches a table on S3 in a query, or a file on S3 in a Delta log.
-_ON_S3 = re.compile(r"""[`"]s3[an]?://""", re.IGNORECASE)
+#: Matches the name of a file on S3 in a Delta log.
+_ON_S3 = re.compile(r'"(s3[an]?://[^"]*)"', re.IGNORECASE)
+
+
+def files_on_s3(log: str) -> list[str]:
+    """Return the names of the files on S3 in a Delta log."""
+    return _ON_S3.findall(log)
 
 
 class S3Connector:
@@ -36,13 +41,13 @@ class S3Connector:
         self._is_there = False
         self._adding = Lock()  # two threads must not add the jars twice
 
-    def provide_for(self, text: str) -> None:
-        """Add the connector to Spark if a query, or the log of a table, names S3.
+    def provide_for(self, locations: Iterable[str]) -> None:
+        """Add the connector to Spark if one of the locations is on S3.
 
         Raises:
             ObjectNotInPrerequisiteState: replctl cannot download the connector (55000).
         """
-        if self._is_there or _ON_S3.search(text) is None:
+        if self._is_there or not any(map(is_s3, locations)):
             return
         with self._adding:
             if not self._is_there:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from replctl.spark.change_data_feed import paired_columns_sql, pairs_of_columns_sql, pairs_sql
 from replctl.spark.narrowed_version import narrowed
+from replctl.spark.spark_query import Query
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import SMALL, local_view, staged
 from replctl.spark.values import IMAGES, ChangeSource
@@ -38,8 +39,8 @@ class SharedFeeds:
         self._stack.close()
 
     @contextmanager
-    def pairs(self, engine: Engine, change_source: ChangeSource, count: int) -> Iterator[str]:
-        """Yield SQL of the pairs of a table's changes (change_data_feed.pairs_sql).
+    def pairs(self, engine: Engine, change_source: ChangeSource, count: int) -> Iterator[Query]:
+        """Yield a query for the pairs of a table's changes (change_data_feed.pairs_sql).
 
         Args:
             count: estimated number of changes.

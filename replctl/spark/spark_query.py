@@ -2,30 +2,28 @@
 
     query(
         "SELECT * FROM matched WHERE NOT (new_2 <=> target_2)",
-        source=table_rows(published),  # the rows of the publisher
-        target=table_rows(own),  # the rows that the target has
+        source=scan(published),  # the rows of the publisher
+        target=scan(own),  # the rows that the target has
         matched="SELECT s.c2 AS new_2, t.c2 AS target_2 FROM source s JOIN target t USING (c1)",
     )
 
-becomes `WITH source AS (...), target AS (...), matched AS (...) SELECT ...`.
+becomes `WITH source AS (...), target AS (...), matched AS (...) SELECT ...`.  If the SQL of a query
+is inside the text of another one, `reading` returns the outer query.
 
 The functions below return the names of columns in steps: the number is the attnum of the column in
 the relation, and the prefix says which image of the row the column belongs to.
 
 Spark computes a step again for each step that reads it. `staging.staged` computes rows only once;
-other queries can read its view (`view_rows`).
+other queries can read its view (`Staged.query`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import replace
 
 from replctl.record import dataclass
-from replctl.spark.delta_table import scan
-from replctl.spark.staged import Staged
-from replctl.spark.values import TableSource
 
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -47,19 +45,21 @@ def key(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A SELECT over named steps.
+    """A SELECT over named steps, or a statement that changes tables.
 
     Attributes:
         select: the SELECT itself, which reads tables, views and the steps by their names.
         steps: the name and the SELECT of each step.  A step may read the steps before it.
-        tables: the locations of the Delta tables that the query reads.
-        views: the names of the session's views that the query reads.
+        tables: the locations of the Delta tables that the query reads or writes.
+        feeds: the locations of those tables whose change data feed the query reads.
+        views: the names of the views of kept rows (`Staged`) that the query reads.
     """
 
     select: str
     steps: tuple[tuple[str, Query | str], ...] = ()
-    tables: frozenset[str] = field(default=frozenset())
-    views: frozenset[str] = field(default=frozenset())
+    tables: frozenset[str] = frozenset()
+    feeds: frozenset[str] = frozenset()
+    views: frozenset[str] = frozenset()
 
     @property
     def sql(self) -> str:
@@ -87,24 +87,25 @@ def query(select: str, **steps: Query | str) -> Query:
     for name in steps:
         if not _STEP_NAME.fullmatch(name):
             raise ValueError(f"step {name!r}")
-    parts = [step for step in steps.values() if isinstance(step, Query)]
+    return replace(reading(select, *steps.values()), steps=tuple(steps.items()))
+
+
+def reading(select: str, *parts: Query | str, table: str | None = None) -> Query:
+    """Return a query that has all its SQL in one text.
+
+    Args:
+        parts: the queries whose SQL is in the text, or that read the same tables and views.  Texts
+            read none.
+        table: the location of a table that the text names itself.
+    """
+    queries = [part for part in parts if isinstance(part, Query)]
+    own = frozenset() if table is None else frozenset({table})
     return Query(
         select,
-        tuple(steps.items()),
-        tables=_union(part.tables for part in parts),
-        views=_union(part.views for part in parts),
+        tables=own.union(*(part.tables for part in queries)),
+        feeds=frozenset().union(*(part.feeds for part in queries)),
+        views=frozenset().union(*(part.views for part in queries)),
     )
-
-
-def table_rows(source: TableSource, *, with_row_id: bool = False) -> Query:
-    """Return a query for the rows of a table, with the columns c<attnum> (`delta_table.scan`)."""
-    tables = frozenset() if source.location is None else frozenset({source.location})
-    return Query(scan(source, with_row_id=with_row_id), tables=tables)
-
-
-def view_rows(rows: Staged) -> Query:
-    """Return a query for rows that are already computed."""
-    return Query(f"SELECT * FROM {rows.view}", views=frozenset({rows.view}))
 
 
 def union(parts: Sequence[Query]) -> Query:
@@ -119,6 +120,11 @@ def union(parts: Sequence[Query]) -> Query:
     return query("\nUNION ALL\n".join(f"SELECT * FROM {name}" for name in steps), **steps)
 
 
+def union_text(parts: Sequence[Query]) -> Query:
+    """Return a query like `union`, but with the SQL of its parts in one text."""
+    return reading(" UNION ALL ".join(map(str, parts)), *parts)
+
+
 def selected(columns: Iterable[tuple[str, str]]) -> str:
     """Return a SELECT list of expressions and their names.
 
@@ -128,7 +134,3 @@ def selected(columns: Iterable[tuple[str, str]]) -> str:
         name if expression == name else f"{expression} AS {name}" for expression, name in columns
     ]
     return ", ".join(shown) or "1 AS nothing"
-
-
-def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, quote, storage_type, value_literal
+from replctl.spark.spark_query import Query, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,19 +27,28 @@ class Staged:
 
     Attributes:
         source: the name of the temporary view with the rows, or a function that makes the view when
-            SQL first needs it, and returns its name.
+            SQL first needs it, and returns its name; or a query for the rows.
         columns: the columns of the view.
         rows: the rows in wire form (data_type.wire) if they are few, else None.
     """
 
-    source: str | Callable[[], str]
+    source: str | Callable[[], str] | Query
     columns: tuple[StagedColumn, ...]
     rows: pa.Table | None
 
     @property
     def view(self) -> str:
-        """Return the name of the temporary view with the rows, for SQL."""
+        """Return the name of the temporary view with the rows, or a query in parentheses, for
+        SQL."""
+        if isinstance(self.source, Query):
+            return f"({self.source})"
         return self.source if isinstance(self.source, str) else self.source()
+
+    @property
+    def query(self) -> Query:
+        """Return a query for the rows."""
+        rows = view_rows(self.view)
+        return reading(rows.sql, self.source) if isinstance(self.source, Query) else rows
 
     @property
     def is_small(self) -> bool:
@@ -54,6 +64,11 @@ class Staged:
         """Return the values of a column as Spark literals.  The rows must be few."""
         column = next(column for column in self.columns if column.name == name)
         return [wire_literal(column.type, column.typmod, value) for value in self.values(name)]
+
+
+def view_rows(view: str) -> Query:
+    """Return a query for the rows of a view that keeps rows."""
+    return Query(f"SELECT * FROM {view}", views=frozenset({view}))
 
 
 def wire_literal(type_name: str, typmod: int, value: Any) -> str:

@@ -10,7 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from replctl.spark.data_type import value_literal, wire, wire_of_text
-from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.spark_query import Query, reading
+from replctl.spark.staged import Staged, StagedColumn, view_rows
 from replctl.types.delta_type import is_native
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from replctl.spark.engine import Engine
-    from replctl.spark.spark_query import Query
 
 #: Maximum number of rows to fetch to this process, and to send back to Spark for other queries.
 SMALL = 2000
@@ -27,7 +27,7 @@ SMALL = 2000
 @contextmanager
 def staged(
     engine: Engine,
-    query: Query | str,
+    query: Query,
     columns: Sequence[StagedColumn],
     *,
     is_repeatable: bool = False,
@@ -55,8 +55,8 @@ def staged(
             yield Staged(view, tuple(columns), None)
             return
         sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
-        source = f"({query})" if view is None else view
-        limited = f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}"
+        source, rows = (f"({query})", query) if view is None else (view, view_rows(view))
+        limited = reading(f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}", rows)
         first = engine.arrow(engine.sql(limited, has_few_rows=is_many is False))
         if first.num_rows <= SMALL:
             stack.pop_all().close()
@@ -70,7 +70,7 @@ def staged(
 
 @contextmanager
 def _kept(
-    engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
+    engine: Engine, query: Query, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
     """Yield a view of many rows, which Spark caches at the first read, and 0: their number is not
     known.
@@ -89,7 +89,7 @@ def _kept(
 
 @contextmanager
 def _shared(
-    engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
+    engine: Engine, query: Query, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
     """Yield a view of many rows for all sessions, and their number.  Compute the rows immediately,
     because the functions that they may need belong to this session.
@@ -100,9 +100,10 @@ def _shared(
             frame = engine.session.table(own)
             frame.createOrReplaceGlobalTempView(name)
             session = engine.session
+        view = f"global_temp.{name}"
         try:
-            view = f"global_temp.{name}"
-            yield view, count_rows(engine, f"SELECT * FROM {view}")
+            with engine.query_size.large(view):
+                yield view, count_rows(engine, view_rows(view))
         finally:
             with engine.running():
                 session.catalog.dropGlobalTempView(name)
@@ -110,7 +111,7 @@ def _shared(
 
 @contextmanager
 def _repeated(
-    engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
+    engine: Engine, query: Query, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
     """Yield a view of many rows that Spark reads again each time, and 0 for their unknown
     number."""
@@ -119,7 +120,7 @@ def _repeated(
 
 
 @contextmanager
-def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]) -> Iterator[str]:
+def _view_of(engine: Engine, query: Query, columns: Sequence[StagedColumn]) -> Iterator[str]:
     """Yield a view of a query whose steps are views instead of WITH items.
 
     Spark numbers all WITH items of a statement, and compares queries with these numbers. If both a
@@ -127,15 +128,11 @@ def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
     would compute them again.
     """
     names = ", ".join(column.name for column in columns)
-    if isinstance(query, str):
-        with named_view(engine, engine.sql(f"SELECT {names} FROM ({query})")) as view:
-            yield view
-        return
     with ExitStack() as stack:
         with _Steps(engine) as steps:
             rows = replace(query, select=f"SELECT {names} FROM ({query.select})")
             view = stack.enter_context(named_view(engine, steps.frame(rows, {})))
-        engine.query_size.choose(engine.session, str(query))  # the last step may not read a table
+        engine.query_size.choose(engine.session, query)  # the last step may not read a table
         yield view
 
 
@@ -165,20 +162,20 @@ class _Steps:
         """
         seen = dict(outer)
         if isinstance(query, str):
-            return self._read(query, seen)
+            return self._read(Query(query), seen)
         for name, step in query.steps:
             # With Connect a DataFrame is only text.  Later, a name in it may mean another view.
             view = self._stack.enter_context(named_view(self._engine, self.frame(step, seen)))
             seen[name] = self._engine.session.table(view)
-        return self._read(query.select, seen)
+        return self._read(reading(query.select, query), seen)
 
-    def _read(self, text: str, seen: Mapping[str, DataFrame]) -> DataFrame:
+    def _read(self, query: Query, seen: Mapping[str, DataFrame]) -> DataFrame:
         with self._engine.running():
             for name, frame in seen.items():
                 if self._views.get(name) is not frame:  # an inner step may have the same name
                     frame.createOrReplaceTempView(name)
                     self._views[name] = frame
-        return self._engine.sql(text)
+        return self._engine.sql(query)
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:
@@ -188,13 +185,13 @@ def fetched(engine: Engine, rows: Staged) -> Staged:
     if rows.is_small:
         return rows
     sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in rows.columns)
-    table = engine.arrow(engine.sql(f"SELECT {sent} FROM {rows.view}"))
+    table = engine.arrow(engine.sql(reading(f"SELECT {sent} FROM {rows.view}", rows.query)))
     return replace(rows, rows=table)
 
 
-def count_rows(engine: Engine, query: str) -> int:
+def count_rows(engine: Engine, query: Query) -> int:
     """Return the number of rows of a query."""
-    ((count,),) = engine.rows(f"SELECT count(*) FROM ({query})")
+    ((count,),) = engine.rows(reading(f"SELECT count(*) FROM ({query})", query))
     return int(count)
 
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.spark.data_type import storage_type
+from replctl.spark.delta_table import scan
 from replctl.spark.native_form import exact_form
 from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
-from replctl.spark.spark_query import Query, key, query, selected, table_rows, union
+from replctl.spark.spark_query import Query, key, query, reading, selected, union
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged
@@ -57,7 +58,7 @@ class Sides:
             none.
     """
 
-    rows: str
+    rows: Query
     sent: tuple[SentColumn, ...]
     target: Target
     counts_different: bool = True
@@ -124,14 +125,13 @@ def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
     Raises:
         PostgresError: rows cannot be read, or a value does not fit the target's type.
     """
-    ((published, copied, differing),) = engine.rows(str(buckets_query(sides)))
+    ((published, copied, differing),) = engine.rows(buckets_query(sides))
     if not differing:
         return Comparison(int(published), int(copied))
     columns = difference_columns(sides)
     with staged(engine, differences_query(sides, sorted(differing)), columns) as found:
-        counts = engine.rows(
-            f"SELECT kind, counts, count(*) FROM {found.view} GROUP BY kind, counts"
-        )
+        text = f"SELECT kind, counts, count(*) FROM {found.view} GROUP BY kind, counts"
+        counts = engine.rows(reading(text, found.query))
         return Comparison(
             int(published),
             int(copied),
@@ -236,7 +236,7 @@ def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
         control: SQL and names of further columns.
     """
     values = [(_received(sides, column), _name(column.attnum)) for column in sides.columns]
-    return Query(f"SELECT {selected([*control, *values])} FROM ({sides.rows})")
+    return reading(f"SELECT {selected([*control, *values])} FROM ({sides.rows})", sides.rows)
 
 
 def _leaves(sides: Sides, control: Sequence[tuple[str, str]]) -> list[Query]:
@@ -244,7 +244,7 @@ def _leaves(sides: Sides, control: Sequence[tuple[str, str]]) -> list[Query]:
     values = [(_name(column.attnum), _name(column.attnum)) for column in sides.columns]
     shown = selected([*control, *values])
     return [
-        query(f"SELECT {shown} FROM stored", stored=table_rows(leaf.source))
+        query(f"SELECT {shown} FROM stored", stored=scan(leaf.source))
         for leaf in sides.target.leaves
     ]
 
@@ -314,10 +314,11 @@ def _counted(sides: Sides, shown: Sequence[str]) -> str:
 
 
 def _column_counts(engine: Engine, sides: Sides, found: Staged) -> dict[str, int]:
-    counted = engine.rows(
+    counts = (
         f"SELECT attnum, count(*) FROM (SELECT explode(differing) AS attnum FROM {found.view}"
         " WHERE counts) GROUP BY attnum ORDER BY attnum"
     )
+    counted = engine.rows(reading(counts, found.query))
     return {sides.target.column(attnum).name: int(count) for attnum, count in counted}
 
 
@@ -330,9 +331,8 @@ def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list
         f" FROM {found.view} WHERE counts"
     )
     columns = [column for column in found.columns if column.name != "counts"]
-    rows = engine.fetch(
-        f"SELECT * FROM ({numbered}) WHERE place <= {limit} ORDER BY kind, place", columns
-    )
+    first = f"SELECT * FROM ({numbered}) WHERE place <= {limit} ORDER BY kind, place"
+    rows = engine.fetch(reading(first, found.query), columns)
     return [
         RowDifference(
             str(kind),

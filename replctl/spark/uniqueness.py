@@ -27,6 +27,7 @@ from replctl.spark.outcome import (
     first_problem_of_rows,
     row_here,
 )
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.translation import to_sql
 from replctl.spark.values import Target, TargetColumn, UniqueKey
 
@@ -94,7 +95,7 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
             f"SELECT n.* FROM {outcome.rows.view} n LEFT SEMI JOIN ({twice}) e ON {same}"
             f" WHERE {is_new}"
         )
-        row = earliest_row(engine, outcome, query)
+        row = earliest_row(engine, outcome, reading(query, outcome.rows.query, existing))
         if row is not None:
             return _problem(*row, number)
     return None
@@ -199,20 +200,23 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
     return Problem(values["position"], "unique", number, leaf, texts, action)
 
 
-def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL that yields a row if there are duplicates.  It reads only the index's columns."""
+def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> Query:
+    """Return a query that yields a row if there are duplicates.  It reads only the index's
+    columns.
+    """
     columns = _columns(outcome, key)
     values = ", ".join(matching_group(column, f"w{column.attnum}") for column in columns)
     numbered = (
         f"SELECT {values}, count(*) AS occurrence FROM ({_entering_sql(outcome, key)})"
         f" GROUP BY {_forms(columns)}"
     )
-    return f"{_repeated_sql(outcome, key, '1', numbered)} LIMIT 1"
+    repeated = _repeated_sql(outcome, key, "1", numbered)
+    return reading(f"{repeated} LIMIT 1", repeated)
 
 
-def duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL of the rows of an outcome that have the value of another new row, or of a row that
-    stays in the table.
+def duplicates_sql(outcome: Outcome, key: UniqueKey) -> Query:
+    """Return a query for the rows of an outcome that have the value of another new row, or of a row
+    that stays in the table.
     """
     forms = _forms(_columns(outcome, key))
     numbered = (
@@ -241,22 +245,25 @@ def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
     return f"SELECT * FROM {outcome.rows.view} WHERE {' AND '.join(conditions)}"
 
 
-def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -> str:
-    """Return SQL of entering rows that repeat another entering row or equal a row that stays in the
-    table, each numbered among its equals.
+def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -> Query:
+    """Return a query for entering rows that repeat another entering row or equal a row that stays
+    in the table, each numbered among its equals.
     """
     equals = "<=>" if key.nulls_not_distinct else "="
     same = " AND ".join(
         matches(c, f"n.w{c.attnum}", f"e.c{c.attnum}", equals) for c in _columns(outcome, key)
     )
-    return (
-        f"SELECT {shown} FROM ({numbered}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same}"
-        " WHERE n.occurrence > 1 OR e.leaf IS NOT NULL"
+    staying = _staying_sql(outcome, key)
+    return reading(
+        f"SELECT {shown} FROM ({numbered}) n LEFT JOIN ({staying}) e ON {same}"
+        " WHERE n.occurrence > 1 OR e.leaf IS NOT NULL",
+        outcome.rows.query,
+        staying,
     )
 
 
-def indexed_rows_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL of the indexed rows of the table that may equal new rows of the outcome."""
+def indexed_rows_sql(outcome: Outcome, key: UniqueKey) -> Query:
+    """Return a query for the indexed rows of the table that may equal new rows of the outcome."""
     rows = outcome.rows
     conditions = predicate_of(key, "c")
     if rows.is_small and not key.nulls_not_distinct:
@@ -266,17 +273,17 @@ def indexed_rows_sql(outcome: Outcome, key: UniqueKey) -> str:
     return existing_rows_sql(outcome.target, conditions)
 
 
-def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Return SQL of the table's rows that the outcome does not change, and that may equal new
+def _staying_sql(outcome: Outcome, key: UniqueKey) -> Query:
+    """Return a query for the table's rows that the outcome does not change, and that may equal new
     ones."""
     return unchanged_rows_sql(outcome, indexed_rows_sql(outcome, key))
 
 
-def unchanged_rows_sql(outcome: Outcome, existing: str, *, gone: str = "'U', 'D'") -> str:
-    """Return SQL of the rows of `existing` that the outcome does not change.
+def unchanged_rows_sql(outcome: Outcome, existing: Query, *, gone: str = "'U', 'D'") -> Query:
+    """Return a query for the rows of `existing` that the outcome does not change.
 
     Args:
-        existing: SQL of rows of the target, with all columns.
+        existing: a query for rows of the target, with all columns.
         gone: the ops, as SQL, of the rows of the outcome to leave out.
     """
     match outcome.matching:
@@ -294,4 +301,8 @@ def unchanged_rows_sql(outcome: Outcome, existing: str, *, gone: str = "'U', 'D'
         case _:
             return existing
     changed = f"SELECT * FROM {outcome.rows.view} WHERE op IN ({gone})"
-    return f"SELECT t.* FROM ({existing}) t LEFT ANTI JOIN ({changed}) v ON {' AND '.join(alike)}"
+    return reading(
+        f"SELECT t.* FROM ({existing}) t LEFT ANTI JOIN ({changed}) v ON {' AND '.join(alike)}",
+        existing,
+        outcome.rows.query,
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from replctl.spark.normal_form import matches, matching_form
 from replctl.spark.outcome import Matching, Outcome, finished_sql, grouped, outcome_columns
+from replctl.spark.spark_query import Query, reading
 from replctl.spark.staged import Staged, StagedColumn
 from replctl.spark.staging import staged
 from replctl.spark.translation import to_sql
@@ -31,10 +32,13 @@ def conflicting(engine: Engine, proposed: Outcome, key: UniqueKey) -> Iterator[S
     enters = " AND ".join(predicate_of(key, "w")) or "TRUE"
     existing = "".join(f", e.c{c.attnum} AS c{c.attnum}" for c in columns)
     excluded = "".join(f", v.w{c.attnum} AS {_excluded(c.attnum)}" for c in columns)
-    query = (
+    indexed = indexed_rows_sql(proposed, key)
+    query = reading(
         f"SELECT v.position AS position, e.leaf AS leaf{existing}{excluded}"
         f" FROM (SELECT *, {enters} AS enters FROM {proposed.rows.view}) v"
-        f" LEFT JOIN ({indexed_rows_sql(proposed, key)}) e ON {' AND '.join(['v.enters', *tests])}"
+        f" LEFT JOIN ({indexed}) e ON {' AND '.join(['v.enters', *tests])}",
+        proposed.rows.query,
+        indexed,
     )
     kept = [StagedColumn("position", "int8"), StagedColumn("leaf", "int4")]
     kept += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns]
@@ -48,7 +52,7 @@ def upserted(
     engine: Engine,
     proposed: Outcome,
     pairs: Staged,
-    changes: str,
+    changes: Query,
     *,
     moves_keys: bool,
     with_old: bool,
@@ -58,8 +62,8 @@ def upserted(
 
     Args:
         pairs: the result of `conflicting`.
-        changes: SQL of the changed rows.  Its columns are leaf, position, the old values c<attnum>,
-            and w<attnum> for each column that is not generated.
+        changes: a query for the changed rows.  Its columns are leaf, position, the old values
+            c<attnum>, and w<attnum> for each column that is not generated.
         moves_keys: the update may change the target's key.
         with_old: foreign keys refer to columns that are not part of the target's key.
     """
@@ -70,10 +74,12 @@ def upserted(
     new_of_insert = "".join(f", {_excluded(c.attnum)} AS w{c.attnum}" for c in plain)
     keys = "".join(f", c{a} AS k{i}" for i, a in enumerate(target.key, start=1))
     keys_of_insert = "".join(f", {_excluded(a)} AS k{i}" for i, a in enumerate(target.key, start=1))
-    joined = (
+    joined = reading(
         f"SELECT 'U' AS op, position, leaf AS old_leaf{old}{new}{keys} FROM ({changes})"
         f" UNION ALL SELECT 'I', position, leaf{old}{new_of_insert}{keys_of_insert}"
-        f" FROM {pairs.view} WHERE leaf IS NULL"
+        f" FROM {pairs.view} WHERE leaf IS NULL",
+        changes,
+        pairs.query,
     )
     with_old = with_old or not target.key
     query = finished_sql(target, joined, keep_unchanged=True, with_old=with_old)
@@ -100,7 +106,8 @@ def affects_twice(engine: Engine, outcome: Outcome, pairs: Staged, key: UniqueKe
         " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     )
     numbered = f"SELECT {before} AS acted FROM ({entries}) WHERE entry IS NOT NULL"
-    return bool(engine.rows(f"SELECT 1 FROM ({numbered}) WHERE acted > 0 LIMIT 1"))
+    twice = f"SELECT 1 FROM ({numbered}) WHERE acted > 0 LIMIT 1"
+    return bool(engine.rows(reading(twice, outcome.rows.query, pairs.query)))
 
 
 def moves_to_proposed(engine: Engine, outcome: Outcome, pairs: Staged, key: UniqueKey) -> bool:
@@ -120,12 +127,11 @@ def moves_to_proposed(engine: Engine, outcome: Outcome, pairs: Staged, key: Uniq
         f" FROM ({changed}) c JOIN ({proposed}) p ON c.position = p.position"
         " WHERE NOT (c.entry <=> p.entry)"
     )
-    return bool(
-        engine.rows(
-            f"SELECT 1 FROM ({moved}) m JOIN ({proposed}) q ON m.entry = q.entry"
-            " AND m.position <> q.position LIMIT 1"
-        )
+    met = (
+        f"SELECT 1 FROM ({moved}) m JOIN ({proposed}) q ON m.entry = q.entry"
+        " AND m.position <> q.position LIMIT 1"
     )
+    return bool(engine.rows(reading(met, outcome.rows.query, pairs.query)))
 
 
 def _excluded(attnum: int) -> str:

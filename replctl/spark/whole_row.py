@@ -13,18 +13,19 @@ from replctl.spark.data_type import storage_type
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import matches, matching_form, stored_form
 from replctl.spark.outcome import NO_COLUMNS, new_values_sql
+from replctl.spark.spark_query import Query, reading, union_text
+from replctl.spark.staged import Staged
 from replctl.spark.values import Target, TargetColumn
 
 #: The order in which changes find equal rows: the oldest first.
 _ORDER = "row_version, row_id, leaf"
 
 
-def whole_row_sql(target: Target, changes: str, missing: str) -> str:
-    """Return SQL of the rows of an outcome for simultaneous changes (the `joined` of
+def whole_row_sql(target: Target, changes: Staged, missing: str) -> Query:
+    """Return a query for the rows of an outcome for simultaneous changes (the `joined` of
     `finished_sql`).
 
     Args:
-        changes: a view of the changes.
         missing: SQL condition: the change is already known to have no row.
     """
     sent = [column for column in target.columns if column.sent is not None]
@@ -43,7 +44,7 @@ def whole_row_sql(target: Target, changes: str, missing: str) -> str:
     place = "row_number() OVER (ORDER BY ch.position)"
     moved = new_values_sql(target, "TRUE", "1L", "m", "m")
     added = new_values_sql(target, "FALSE", place, "ch", None)
-    return (
+    return reading(
         "SELECT if(is_first, 'D', 'R') AS op, position, action, leaf AS old_leaf, 0L AS missing_u,"
         f" 0L AS missing_d, {gone}{no_old} FROM ({matched}) WHERE is_first OR action = 'D'"
         f" UNION ALL SELECT 'I', position, action, leaf, 0L, 0L, {moved}{no_old} FROM ({matched}) m"
@@ -54,15 +55,17 @@ def whole_row_sql(target: Target, changes: str, missing: str) -> str:
         f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM ({changed}) ch"
         f" LEFT ANTI JOIN ({candidates}) t ON {same}"
         " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
-        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes} ch WHERE {missing}"
+        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes.view} ch WHERE {missing}"
         f" UNION ALL SELECT 'I', position, action, NULL, 0L, 0L, {added}{no_old}"
-        f" FROM {changes} ch"
-        " WHERE action = 'I'"
+        f" FROM {changes.view} ch"
+        " WHERE action = 'I'",
+        changed,
+        candidates,
     )
 
 
 def _met_rows(
-    target: Target, sent: Sequence[TargetColumn], changed: str, candidates: str, same: str
+    target: Target, sent: Sequence[TargetColumn], changed: Query, candidates: Query, same: str
 ) -> tuple[str, str]:
     """Return SQL of the changes with the rows that they find, and SQL of all rows that equal these,
     with the position of their change or NULL.
@@ -92,26 +95,29 @@ def _met_rows(
 
 
 def _ranked_sides(
-    target: Target, sent: Sequence[TargetColumn], changes: str, missing: str
-) -> tuple[str, str]:
-    """Return SQL of the changes that need a row, and SQL of the rows that they may find.  Both have
+    target: Target, sent: Sequence[TargetColumn], changes: Staged, missing: str
+) -> tuple[Query, Query]:
+    """Return queries for the changes that need a row, and for the rows that they may find.  Both
+    have
     a rank: a change finds the equal row with the same rank.
     """
-    scans = " UNION ALL ".join(
-        f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
-        for number, leaf in enumerate(target.leaves)
+    leaves = enumerate(scan(leaf.source, with_row_id=True) for leaf in target.leaves)
+    scans = union_text(
+        [reading(f"SELECT {number} AS leaf, * FROM ({rows})", rows) for number, rows in leaves]
     )
-    needing = f"FROM {changes} ch WHERE action <> 'I' AND NOT {missing}"
+    needing = f"FROM {changes.view} ch WHERE action <> 'I' AND NOT {missing}"
     equal = _same(sent, "t.c", "ch.o")
     if all(map(_is_found_as_stored, sent)):
-        changed = f"SELECT *, {_rank(sent, 'o', 'position')} {needing}"
-        return changed, (
+        changed = reading(f"SELECT *, {_rank(sent, 'o', 'position')} {needing}", changes.query)
+        candidates = (
             f"SELECT t.*, {_rank(sent, 'c', _ORDER)}"
             f" FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
         )
-    changed = f"SELECT * {needing}"
+        return changed, reading(candidates, scans, changed)
+    changed = reading(f"SELECT * {needing}", changes.query)
     candidates = f"SELECT t.* FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
-    one, other = (changed, "o", "position"), (candidates, "c", _ORDER)
+    one = changed, "o", "position"
+    other = reading(candidates, scans, changed), "c", _ORDER
     return _exact_first(sent, *one, other), _exact_first(sent, *other, one)
 
 
@@ -126,10 +132,10 @@ def _forms(columns: Sequence[TargetColumn], image: str) -> list[str]:
 
 
 def _exact_first(
-    sent: Sequence[TargetColumn], rows: str, image: str, order: str, other: tuple[str, str, str]
-) -> str:
-    """Return SQL of the rows of a side with their ranks.  Rows with a counterpart on the other side
-    that is stored identically come first, in the same order on both sides.
+    sent: Sequence[TargetColumn], rows: Query, image: str, order: str, other: tuple[Query, str, str]
+) -> Query:
+    """Return a query for the rows of a side with their ranks.  Rows with a counterpart on the other
+    side that is stored identically come first, in the same order on both sides.
     """
     other_rows, other_image, _order = other
     forms = [stored_form(c.type, f"{image}{c.attnum}") for c in sent]
@@ -147,7 +153,7 @@ def _exact_first(
         f" LEFT JOIN ({counts}) ON {alike}"
     )
     place = f"NOT is_exact, if(is_exact, struct({stored}, copy), NULL), {order}"
-    return f"SELECT *, {_rank(sent, image, place)} FROM ({paired})"
+    return reading(f"SELECT *, {_rank(sent, image, place)} FROM ({paired})", rows, other_rows)
 
 
 def _is_found_as_stored(column: TargetColumn) -> bool:

@@ -170,7 +170,7 @@ def test_engine_gets_the_expression(session: Session) -> None:
             statement = parse_statement(text)
             assert isinstance(statement, ast.SelectStmt)
             query = QueryAnalyzer(context.environment, session.transaction_start).query(statement)
-            return spark_sql(rewritten(context, query), context)
+            return spark_sql(rewritten(context, query), context).sql
 
         called = sql("SELECT b FROM t WHERE is_even(a) ORDER BY is_even(a + 1)")
         assert called == sql("SELECT b FROM t WHERE a % 2 = 0 ORDER BY (a + 1) % 2 = 0")

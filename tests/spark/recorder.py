@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from query_facts import check_facts
+
+from replctl.spark import SparkQuery
 
 
 class Stop(Exception):
@@ -25,20 +29,22 @@ class Recorder:
         self._stops_after = stops_after
         self._write: list[str] = []
 
-    def sql(self, text: str, **_: Any) -> Recorder:
-        self.statements.append(text)
+    def sql(self, query: SparkQuery | str, **_: Any) -> Recorder:
+        if isinstance(query, SparkQuery):
+            check_facts(query)
+        self.statements.append(str(query))
         if len(self.statements) == self._stops_after:
             raise Stop
         return self
 
-    def rows(self, text: str) -> list[tuple[Any, ...]]:
-        self.sql(text)
+    def rows(self, query: SparkQuery | str) -> list[tuple[Any, ...]]:
+        self.sql(query)
         return self._answers.pop(0) if self._answers else []
 
-    def run(self, text: str) -> list[tuple[Any, ...]]:
-        return self.rows(text)
+    def run(self, query: SparkQuery | str) -> list[tuple[Any, ...]]:
+        return self.rows(query)
 
-    def provide_for(self, text: str) -> None:
+    def provide_for(self, locations: Iterable[str]) -> None:
         """Provide nothing: no statement reaches Spark."""
 
     @contextmanager
@@ -64,7 +70,7 @@ class Recorder:
 
     def choose(self, *_: Any, **__: Any) -> None: ...
 
-    def is_small(self, _query: str) -> bool:
+    def is_small(self, _query: SparkQuery) -> bool:
         return False
 
     # frame

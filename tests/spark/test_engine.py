@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import pytest
 
 from replctl.errors import ConnectionFailure, OutOfMemory, PostgresError, UndefinedFile
+from replctl.spark import FeedVersion, TableColumn, TableSource, scan
+from replctl.spark.change_data_feed import inverse_sql
 from replctl.spark.data_type import quote
-from replctl.spark.feed_name import feeds_in
+from replctl.spark.s3_connector import S3Connector, files_on_s3
+from replctl.spark.spark_query import Query
 from replctl.spark.staged import StagedColumn
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from replctl.spark.engine import Engine
 
 
@@ -27,7 +32,8 @@ def test_a_change_feed_is_found_again_after_its_table_was_away(
         " TBLPROPERTIES (delta.enableChangeDataFeed = true)"
     )
     engine.run(f"INSERT INTO delta.`{table}` VALUES (1)")
-    feed = f"SELECT id FROM table_changes_by_path('{table}', 1, 1)"
+    text, location = f"SELECT id FROM table_changes_by_path('{table}', 1, 1)", str(table)
+    feed = Query(text, tables=frozenset({location}), feeds=frozenset({location}))
     assert engine.rows(feed) == [(1,)]
     for _attempt in range(2):
         table.rename(hidden)
@@ -86,10 +92,27 @@ def test_a_start_that_failed_is_forgotten(
     assert given[0]["spark.sql.warehouse.dir"].startswith(str(tmp_path))
 
 
-def test_feeds_in_a_statement() -> None:
-    names = ["/a/b", "s3://x/o'clock", "a\\b"]
-    calls = [f"SELECT * FROM table_changes_by_path({quote(name)}, 1, 2)" for name in names]
-    assert feeds_in(" UNION ALL ".join(calls)) == names
+@pytest.mark.parametrize(
+    ("location", "is_needed"), [("s3a://b/t", True), ("S3://b/t", True), ("/data/s3://b", False)]
+)
+def test_a_query_of_a_table_or_a_feed_on_s3_needs_the_connector(
+    location: str, is_needed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = TableSource(location, (TableColumn(1, "int4", -1, "id"),))
+    for query in (scan(source), inverse_sql(source, FeedVersion(1, 1))):
+        added: list[object] = []
+        connector = S3Connector(cast("SparkSession", None), {})
+        with monkeypatch.context() as patch:
+            patch.setattr(connector, "add", added.append)
+            connector.provide_for(query.tables)
+            connector.provide_for(query.tables)
+        assert len(added) == is_needed
+
+
+def test_files_on_s3_in_a_log_need_the_connector() -> None:
+    name = "s3a://b/t/part-0.parquet"
+    assert files_on_s3(f'{{"add":{{"path":"{name}"}}}}') == [name]
+    assert files_on_s3('{"add":{"path":"part-s3a://0.parquet"}}') == []
 
 
 @pytest.mark.spark
@@ -118,7 +141,7 @@ def test_explain_reports_an_error_of_spark(message: str, sqlstate: str, expected
     from replctl.spark.engine import Engine
 
     lines = ["Error occurred during query planning: ", *message.split("\n")]
-    answered = SimpleNamespace(rows=lambda _text: [(line,) for line in lines])
+    answered = SimpleNamespace(rows=lambda _query: [(line,) for line in lines])
     with pytest.raises(PostgresError) as caught:
-        Engine.plan(cast("Engine", answered), "SELECT 1")
+        Engine.plan(cast("Engine", answered), Query("SELECT 1"))
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, expected)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from query_facts import named_feeds, named_tables
 from recorder import Recorder, Stop
 from sql_layout import lines
 
@@ -31,6 +32,7 @@ from replctl.spark import (
     PartitionRule,
     Reference,
     SentColumn,
+    SparkQuery,
     StagedColumn,
     TableColumn,
     TableSource,
@@ -266,11 +268,12 @@ def outcome_shape(
     return ";\n".join(recorder.statements)
 
 
+JOINED = SparkQuery("SELECT * FROM joined")
 NOTE = CommitNote("note", "subscription 16390 of 16400", 5)
 BOTH = LeafChange(1, 1, 1)
 
 #: Functions that return the SQL, by name.
-SHAPES: dict[str, Callable[[], str]] = {
+SHAPES: dict[str, Callable[[], str | SparkQuery]] = {
     # reading
     "scan": lambda: scan(ORDERS),
     "scan of a version with row ids": lambda: scan(
@@ -329,11 +332,11 @@ SHAPES: dict[str, Callable[[], str]] = {
             published=(1, 2, 7),
         )
     ),
-    "buckets of a rewritten table that differ": lambda: str(
-        narrowed_version.buckets_query(*rewritten()[::2])
+    "buckets of a rewritten table that differ": lambda: narrowed_version.buckets_query(
+        *rewritten()[::2]
     ),
-    "rows of a rewritten table in buckets that differ": lambda: str(
-        narrowed_version.images_query(*rewritten(), [3, 9])
+    "rows of a rewritten table in buckets that differ": lambda: narrowed_version.images_query(
+        *rewritten(), [3, 9]
     ),
     "changes of a rewritten table": lambda: changes_sql(
         change_source(versions=(replace(REWRITTEN, images="images"),))
@@ -375,10 +378,8 @@ SHAPES: dict[str, Callable[[], str]] = {
     "existing rows of partitions": lambda: existing_rows_sql(RICH, []),
     "violations": lambda: violation_sql(RICH, "w") or "",
     "violations as far as columns are known": lambda: violation_sql(RICH, "n", {1, 2}) or "",
-    "finished rows": lambda: finished_sql(PLAIN, "SELECT * FROM joined"),
-    "finished new rows of partitions": lambda: finished_sql(
-        RICH, "SELECT * FROM joined", is_new=True
-    ),
+    "finished rows": lambda: finished_sql(PLAIN, JOINED),
+    "finished new rows of partitions": lambda: finished_sql(RICH, JOINED, is_new=True),
     "outcome by key": lambda: outcome_shape(PLAIN),
     "outcome by key of keys that change several times": lambda: outcome_shape(
         RICH, repeats_keys=True, has_several_positions=True
@@ -453,13 +454,13 @@ SHAPES: dict[str, Callable[[], str]] = {
         )
     ),
     # comparison
-    "buckets that differ": lambda: str(buckets_query(sides(PLAIN))),
-    "buckets that differ, of partitions without deletes": lambda: str(
-        buckets_query(sides(RICH, owned=None))
+    "buckets that differ": lambda: buckets_query(sides(PLAIN)),
+    "buckets that differ, of partitions without deletes": lambda: buckets_query(
+        sides(RICH, owned=None)
     ),
-    "rows that differ": lambda: str(differences_query(sides(PLAIN, owned=(IN_EUROPE,)), [3, 9])),
-    "rows that differ without a key": lambda: str(
-        differences_query(sides(KEYLESS, counts_different=False), range(4096))
+    "rows that differ": lambda: differences_query(sides(PLAIN, owned=(IN_EUROPE,)), [3, 9]),
+    "rows that differ without a key": lambda: differences_query(
+        sides(KEYLESS, counts_different=False), range(4096)
     ),
     # conversion
     "conversion of changes": lambda: conversion_shape(),
@@ -477,7 +478,7 @@ SENT = (
 
 def sides(target: Target, **more: Any) -> Sides:
     """Return a comparison of a target with rows of other types."""
-    return Sides("SELECT * FROM published", SENT, target, **more)
+    return Sides(SparkQuery("SELECT * FROM published"), SENT, target, **more)
 
 
 def conversion_shape() -> str:
@@ -494,7 +495,7 @@ def conversion_shape() -> str:
 
 def shown(name: str) -> str:
     """Return a shape in the form of the file."""
-    parts = SHAPES[name]().split(";\n")
+    parts = str(SHAPES[name]()).split(";\n")
     return "\n".join(line for part in parts for line in [*lines(part), ";"])
 
 
@@ -521,12 +522,20 @@ def test_shape(name: str) -> None:
     assert shown(name).splitlines() == kept().get(name, "").splitlines()
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_query_knows_the_tables_that_it_reads(name: str) -> None:
+    query = SHAPES[name]()
+    if isinstance(query, SparkQuery):
+        assert query.tables == named_tables(query.sql)
+        assert query.feeds == named_feeds(query.sql)
+
+
 def test_the_file_has_no_other_shapes() -> None:
     assert list(kept()) == list(SHAPES)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_layout_changes_white_space_alone(name: str) -> None:
-    sql = SHAPES[name]()
+    sql = str(SHAPES[name]())
     laid_out = "".join("".join(lines(part)) + ";" for part in sql.split(";\n"))
     assert "".join(laid_out.split()) == "".join(f"{sql};".replace(";\n", ";").split())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from replctl import spark
-from replctl.spark.spark_query import Query, query, union
+from replctl.spark.spark_query import Query, query, reading, union
 from replctl.spark.staged import StagedColumn
 from replctl.spark.staging import staged
 
@@ -39,7 +39,7 @@ def test_kept_rows_are_found_next_to_with(engine: Engine) -> None:
             f"WITH one AS (SELECT 1 AS one), kept AS (SELECT * FROM {rows.view})"
             " SELECT n, t FROM kept JOIN one"
         )
-        assert spark.jobs.count_rows(engine, text) == 6000
+        assert spark.jobs.count_rows(engine, reading(text, rows.query)) == 6000
         ((plan,),) = engine.run(f"EXPLAIN {text}")
         assert "InMemoryTableScan" in plan
         assert engine.rows(f"SELECT sum(n) FROM ({text})") == [(3000 * 2999 // 2 * 3,)]

@@ -159,7 +159,7 @@ def test_each_side_of_a_small_version_is_read_once(
     query = type(engine).sql
 
     def counted(self, text, *, has_few_rows=False):  # type: ignore[no-untyped-def]
-        reads.update(re.findall("delta.`([^`]*)`", text))
+        reads.update(re.findall("delta.`([^`]*)`", str(text)))
         return query(self, text, has_few_rows=has_few_rows)
 
     monkeypatch.setattr(type(engine), "sql", counted)

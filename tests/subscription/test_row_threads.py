@@ -43,7 +43,7 @@ def test_spark_reads_no_small_table_to_pair_rows(
     texts, query = list[str](), type(engine).sql
 
     def noted(self, text, *, has_few_rows=False):  # type: ignore[no-untyped-def]
-        texts.append(text)
+        texts.append(str(text))
         return query(self, text, has_few_rows=has_few_rows)
 
     monkeypatch.setattr(type(engine), "sql", noted)
