@@ -20,7 +20,8 @@ _RAISED = re.compile(
     re.S,
 )
 
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+#: Spark's DECIMAL types, with their precision and scale.
+_DECIMALS = {f"DECIMAL({p},{s})": (p, s) for p in range(1, 39) for s in range(p + 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,7 @@ class SqlValue:
     @property
     def decimal(self) -> tuple[int, int] | None:
         """Return the precision and scale of a DECIMAL; None for other values."""
-        found = _DECIMAL.fullmatch(self.spark)
-        return (int(found[1]), int(found[2])) if found else None
+        return _DECIMALS.get(self.spark)
 
 
 #: Matches a string literal, and a subquery outside of literals.
