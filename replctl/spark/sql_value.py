@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
 from replctl.record import dataclass
 from replctl.relation_name import DomainName
-from replctl.spark.python_calls import uses_python
+from replctl.spark.python_calls import uses_python, without_quoted
 
 #: Matches an error that a translated expression has raised: raise_error('replctl:22003|integer out
 #: of range|detail|end'), optionally with |hint=..., and
@@ -44,8 +44,7 @@ class SqlValue:
         return _DECIMALS.get(self.spark)
 
 
-#: Matches a string literal, and a subquery outside of literals.
-_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.S)
+#: Matches a subquery outside of literals.
 _SUBQUERY = re.compile(r"\((?:SELECT|WITH) ")
 _SHORT = 60
 
@@ -63,7 +62,7 @@ def check_lambda(body: str) -> None:
 
 def _check_subqueries(text: str) -> None:
     """Raise FeatureNotSupported for SQL with a subquery: Spark has none next to or in a lambda."""
-    if _SUBQUERY.search(_LITERAL.sub("''", text)):
+    if _SUBQUERY.search(without_quoted(text)):
         raise FeatureNotSupported("subqueries are not supported in this place of an expression")
 
 
@@ -94,7 +93,8 @@ def bound(
     ]
     body = build(inner)
     check_lambda(body)
-    if any("bound_" in arg.text and i not in names for i, arg in enumerate(args)):
+    inside = (arg.text for i, arg in enumerate(args) if i not in names)
+    if any("bound_" in without_quoted(text) for text in inside):
         raise FeatureNotSupported("values are bound already")
     fields = ", ".join(f"'a{i}', {args[i].text}" for i in repeated)
     _check_subqueries(fields)

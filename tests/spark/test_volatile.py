@@ -44,3 +44,17 @@ def test_arguments_of_aggregates_are_refused() -> None:
 
 def test_other_volatile_functions_are_those_of_the_session() -> None:
     assert set(CALLS) == WITHOUT_SESSION
+
+
+@pytest.mark.parametrize("text", ["volatile_.v0", "\x01volatile_0\x01", "a -> b", "bound_"])
+def test_texts_of_users_are_no_calls(text: str) -> None:
+    constant = nodes.Const("text", text)
+    assert _sql(constant) == f"'{text}'"
+    both = nodes.OpExpr(
+        654, "||", "textcat", "text", (constant, nodes.CoerceViaIO(_RANDOM, "text"))
+    )
+    other = nodes.OpExpr(
+        654, "||", "textcat", "text", (nodes.Const("text", "b"), nodes.CoerceViaIO(_RANDOM, "text"))
+    )
+    assert _sql(both).count("rand()") == 1
+    assert _sql(both).replace(text, "b") == _sql(other)
