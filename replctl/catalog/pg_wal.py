@@ -25,9 +25,11 @@ from replctl.record import dataclass
 
 #: The effect of a log entry on rows.  `change`: the version's change feed has the changes.
 #: `truncate`: a TRUNCATE has removed all rows.  `none`: no row has changed.  `break`: the table has
-#: lost its earlier versions, so the changes are unknown.  `message`: the entry comes from
-#: pg_logical_emit_message(), and has no relation.
+#: lost its earlier versions, so the changes are unknown.  `adopt`: the table was adopted with the
+#: rows that others had written.  `message`: the entry comes from pg_logical_emit_message(), and has
+#: no relation.
 CHANGE, TRUNCATE, NONE, BREAK, MESSAGE = "change", "truncate", "none", "break", "message"
+ADOPT = "adopt"
 #: The entries that subscribers must handle.
 _ROW_ACTIONS = (CHANGE, TRUNCATE, BREAK)
 #: The transaction number of messages outside of transactions.

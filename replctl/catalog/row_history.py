@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import and_, exists, func, not_, or_, select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE
+from replctl.catalog.pg_wal import ADOPT, BREAK, CHANGE, TRUNCATE
 from replctl.catalog.state_schema import is_committed
 from replctl.catalog.transaction import Catalog
 
@@ -18,7 +18,7 @@ def has_changes_of_others(
     """Return whether others have changed rows of these tables since the tables were last empty.
 
     Commits of other programs that our transaction has logged count as changes of others, because
-    they have no mark.
+    they have no mark.  The same applies to the rows that a table had when it was adopted.
 
     Args:
         origins: changes from these origins do not count as changes of others.
@@ -45,7 +45,7 @@ def has_changes_of_others(
             is_committed(xact),
             wal.c.lsn > (since_lsn or 0),
             wal.c.lsn > emptied,
-            or_(wal.c.action == BREAK, and_(wal.c.action == CHANGE, not_(is_own))),
+            or_(wal.c.action.in_((ADOPT, BREAK)), and_(wal.c.action == CHANGE, not_(is_own))),
         )
         .limit(1)
     )

@@ -24,7 +24,7 @@ from replctl.catalog.commit_digest import newest_commit_lsn, note_trimmed
 from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_sequence import trim_states
-from replctl.catalog.pg_wal import BREAK, CHANGE, NO_XID, last_logged_version
+from replctl.catalog.pg_wal import ADOPT, BREAK, CHANGE, NO_XID, last_logged_version
 from replctl.catalog.snapshot import BOOTSTRAP_XID
 from replctl.catalog.state_schema import is_committed
 from replctl.catalog.table_home import TableHome
@@ -232,7 +232,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
         newer.c.version > wal.c.version,
         newer.c.xid.in_(committed),
     )
-    changes_nothing = wal.c.action.not_in((CHANGE, BREAK))
+    changes_nothing = wal.c.action.not_in((ADOPT, CHANGE, BREAK))
     is_gone = or_(
         wal.c.version.is_(None), and_(is_superseded, or_(changes_nothing, _is_repeated_change()))
     )

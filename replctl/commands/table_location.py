@@ -212,4 +212,4 @@ def _enter(ddl: Ddl, relation: Relation, found: NewestVersion, adopted: AdoptedC
     entered = ddl.relation(relation.oid)
     check_partition_zones(entered)
     check_empty_values(entered)
-    enter_adopted(ddl.catalog, relation, found, adopted.left_out, is_listed=adopted.is_listed)
+    enter_adopted(ddl.catalog, entered, found, adopted.left_out, is_listed=adopted.is_listed)

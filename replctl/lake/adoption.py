@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_wal import NONE, enter
+from replctl.catalog.pg_wal import ADOPT, NONE, enter
 from replctl.catalog.storage import note_foreign_commit, note_metadata
 from replctl.catalog.storage_column import reserve_storage_name
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
 from replctl.lake.adopt import is_void, stored_physical_name
 from replctl.lake.delta_commit import DeltaCommit
+from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import (
     checkpoint_action,
     checkpoint_metadata,
@@ -106,6 +107,7 @@ def enter_adopted(
         is_listed: a column list has left them out.
     """
     commit = found.commit
+    assert relation.storage is not None
     adopt_comments(catalog, relation.oid, found.fields, found.description)
     for field in left_out:
         known = (str(field["name"]), commit.version, stored_physical_name(field))
@@ -119,7 +121,7 @@ def enter_adopted(
         xid,
         relation.oid,
         commit.version,
-        NONE,
+        NONE if is_empty_at(relation.storage.location, commit.version) else ADOPT,
         digest=commit.digest,
         file_state=commit.file_state,
     )

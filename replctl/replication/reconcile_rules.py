@@ -90,7 +90,9 @@ def deletion_of(ownership: RowOwnership, said: Deletion | None) -> Deletion | No
         return said
     if ownership.is_own:
         return Deletion.ALL
-    return None if undecided_reasons(ownership) else Deletion.SCOPE
+    if undecided_reasons(ownership):
+        return None
+    return Deletion.SCOPE if ownership.scope.filters else Deletion.ALL  # every row is in the scope
 
 
 def loses_too_many(deleted: int, total: int, percentage: int) -> bool:

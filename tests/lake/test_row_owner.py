@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from sqlalchemy import select
 
 from replctl.catalog.cluster import Cluster
@@ -26,7 +29,7 @@ from replctl.execute import execute
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.row_owner import copied_member, row_ownership
 from replctl.open_node import open_publisher
-from replctl.replication.reconcile_rules import RowOwnership
+from replctl.replication.reconcile_rules import RowOwnership, deletion_of
 from replctl.session import Session
 
 _TABLES = """
@@ -227,6 +230,30 @@ def test_what_else_is_written_into_a_partition_tree(node: Node) -> None:
     node.write("high", None)
     assert not node.ownership("r", "parted").is_own
     assert not node.ownership("r", "parted", low).has_other_feeds
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_rows_of_an_adopted_table_are_those_of_others(
+    node: Node, tmp_path: Path, count: int
+) -> None:
+    names, ids = ["north", "south"][:count], pa.array(range(count), pa.int32())
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": ids, "region": names}))
+    node.publish("CREATE TABLE g (id int PRIMARY KEY, region text); CREATE PUBLICATION p")
+    node.publish("ALTER PUBLICATION p SET TABLE g WHERE (region = 'north'), TABLE t")
+    node.publish("ALTER TABLE g REPLICA IDENTITY FULL")
+    node.run(
+        f"CREATE TABLE g (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{tmp_path / 't'}'"
+    )
+    node.subscribe("s", "p")
+    assert node.ownership("s", "g").is_own == (count == 0)
+    assert deletion_of(node.ownership("s", "g"), None) is (
+        Deletion.SCOPE if count else Deletion.ALL
+    )
+    with node.session.cluster.begin(write=True) as connection:
+        trim(connection, Horizon(2**62, 2**62))
+    assert node.ownership("s", "g").is_own == (count == 0)
+    node.write("g", None, TRUNCATE)
+    assert node.ownership("s", "g").is_own
 
 
 def test_vacuum_keeps_who_has_changed_a_table(node: Node) -> None:

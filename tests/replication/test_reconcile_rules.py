@@ -52,7 +52,7 @@ CASES = [
     ),
     ("so they are without a key, which does not matter here", ownership(is_own=True), ALL),
     ("local rows inside and outside the filter", ownership(), SCOPE),
-    ("local rows, no filter", ownership(scope=Scope()), SCOPE),
+    ("local rows, no filter", ownership(scope=Scope()), ALL),
     ("an archive: delete is not published", ownership(publishes_delete=False, is_own=True), NONE),
     ("insert only, with local rows", ownership(publishes_delete=False), NONE),
     ("several subscriptions of one table", ownership(has_other_feeds=True), ASK),
