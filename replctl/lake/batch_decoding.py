@@ -37,6 +37,7 @@ from replctl.lake.change_source import (
     check_restored_columns,
     feed_version,
     pieces_by_type,
+    sent_entry,
     text_source,
     with_texts,
 )
@@ -191,8 +192,13 @@ class BatchDecoding:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
         if definitions.problems:
             raise DecodingFailure(definitions.problems[0])
-        sent = [entry for entry in entries if entry.relid not in former or entry.lsn <= until]
-        return sent, definitions.relations | former
+        published = definitions.relations | former
+        sent = [
+            sent_entry(entry, published[entry.relid]) if entry.relid in published else entry
+            for entry in entries
+            if entry.relid not in former or entry.lsn <= until
+        ]
+        return sent, published
 
     @contextmanager
     def _relation_changes(
@@ -381,7 +387,7 @@ def _truncations(
     for placed in _placed(entries, published):
         entry = placed.entry
         item = published[entry.relid]
-        is_sent = Action.TRUNCATE in item.actions and item.published_as.oid == entry.relid
+        is_sent = Action.TRUNCATE in item.actions and not item.is_part
         if entry.action == TRUNCATE and is_sent:
             by_statement[entry.statement or entry.lsn].append(placed)
     for group in by_statement.values():

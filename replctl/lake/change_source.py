@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, groupby, product
 
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_wal import LogEntry
+from replctl.catalog.pg_wal import CHANGE, TRUNCATE, LogEntry
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.lake.table_read import published_source, relation_at
@@ -49,6 +49,19 @@ def feed_version(entry: LogEntry, position: int) -> FeedVersion:
         bool(entry.detail.get("changes_keys")),
         bool(entry.detail.get("compared")),
     )
+
+
+def sent_entry(entry: LogEntry, published: PublishedRelation) -> LogEntry:
+    """Return a log entry in the form in which it is sent.
+
+    A TRUNCATE of a partition that is published under the name of an ancestor is not sent, as in
+    PostgreSQL.  But if another program has emptied the partition, the removal of its rows is sent:
+    this program does not know the partitioned table.
+    """
+    is_foreign = entry.version is not None  # replctl's own TRUNCATE has no version
+    if entry.action == TRUNCATE and is_foreign and published.is_part:
+        return replace(entry, action=CHANGE)
+    return entry
 
 
 def check_restored_columns(source: ChangeSource, published: Relation) -> None:

@@ -31,7 +31,7 @@ from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.lake.catalog_name import check_names
-from replctl.lake.change_source import change_source, feed_version
+from replctl.lake.change_source import change_source, feed_version, sent_entry
 from replctl.lake.column_fault import check_listable
 from replctl.lake.feed_choice import chosen_feeds
 from replctl.lake.file_access import check_readable
@@ -170,6 +170,10 @@ class _Batch:
                     self._place(entry, known[entry.relid], then, places)
                 elif entry.relid in former and entry.lsn <= until:
                     self._place(entry, former[entry.relid], before, places)
+        self._commits = [
+            replace(commit, entries=tuple(map(self._sent, commit.entries)))
+            for commit in self._commits
+        ]
 
     def _place(
         self,
@@ -227,6 +231,11 @@ class _Batch:
         place = self._places.get(entry.lsn)
         return None if place is None else self._tables[place]
 
+    def _sent(self, entry: LogEntry) -> LogEntry:
+        """Return an entry in the form in which it is sent."""
+        table = self._table(entry)
+        return entry if table is None else sent_entry(entry, table.published)
+
     def _changes(self, commit: Commit, rows: dict[int, list[RowChange]]) -> Iterator[Change]:
         groups: defaultdict[int, list[LogEntry]] = defaultdict(list)
         for position, entry in numbered(commit.entries):
@@ -258,7 +267,7 @@ class _Batch:
         for table in map(self._table, entries):
             if table is None or Action.TRUNCATE not in table.published.actions:
                 continue
-            if table.published.published_as.oid == table.published.relation.oid:
+            if not table.published.is_part:
                 yield table.decoded
 
     def _row_changes(self) -> dict[int, list[RowChange]]:

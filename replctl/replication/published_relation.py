@@ -48,6 +48,11 @@ class PublishedRelation:
     filters: dict[Action, tuple[nodes.Expr, ...]] = field(hash=False)
     columns: tuple[int, ...] = ()
 
+    @property
+    def is_part(self) -> bool:
+        """Return whether the table is a partition that is published under an ancestor's name."""
+        return self.published_as.oid != self.relation.oid
+
 
 @dataclass(frozen=True, slots=True)
 class TableToCopy:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fix_cluster import relation_of
 from fix_replication import Database
 from owners_log import OwnersLog, field
 
-from replctl.lake.change_source import change_source
+from replctl.catalog.pg_wal import CHANGE, TRUNCATE, LogEntry
+from replctl.lake.change_source import change_source, sent_entry
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
@@ -72,3 +74,22 @@ def test_joined_versions_are_read_in_the_zone_before_the_first(
         *["Asia/Tokyo"] * 2,
         *[None] * 2,
     ]
+
+
+@pytest.mark.parametrize(
+    ("publication", "version", "action"),
+    [("root", 5, CHANGE), ("root", None, TRUNCATE), ("leaves", 5, TRUNCATE)],
+)
+def test_the_truncate_of_a_partition_by_another_program_removes_its_rows(
+    session: Session, publication: str, version: int | None, action: str
+) -> None:
+    database = Database(session)
+    database.run("CREATE TABLE t (id int) PARTITION BY LIST (id)")
+    database.run("CREATE TABLE part PARTITION OF t DEFAULT; CREATE PUBLICATION leaves FOR TABLE t")
+    database.run("CREATE PUBLICATION root FOR TABLE t WITH (publish_via_partition_root)")
+    with session.read() as catalog:
+        leaf = relation_of(session, "part")
+        published = PublicationSet.of_names(catalog, [publication]).changes_of(leaf)
+    assert published is not None
+    entry = LogEntry(1, 2, 3, 0, None, leaf.oid, version, TRUNCATE, {})
+    assert sent_entry(entry, published).action == action

@@ -1,0 +1,55 @@
+"""Other programs write single partitions of a published table, or of a target, and do not know the
+partitioned table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from fix_replication import Database
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_TABLE = """
+    CREATE TABLE t (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+    CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10);
+    CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20);
+"""
+_ROWS = [("1", "a"), ("2", "b"), ("11", "c")]
+
+
+def _subscribe(publisher: Database, subscriber: Database, target: str) -> None:
+    publisher.run(f"{_TABLE} INSERT INTO t VALUES (1, 'a'), (2, 'b'), (11, 'c')")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root)")
+    subscriber.run(target)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM t ORDER BY id") == _ROWS
+
+
+def test_a_partition_that_another_program_empties(
+    publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    _subscribe(publisher, subscriber, "CREATE TABLE t (id int PRIMARY KEY, v text)")
+    publisher.rows("SELECT pg_create_logical_replication_slot('l', 'pgoutput')")
+    publisher.rows("SELECT pg_create_logical_replication_slot('d', 'test_decoding')")
+    engine.run(f"TRUNCATE TABLE delta.`{publisher.location('low')}`")
+    assert subscriber.sync() == []
+    assert subscriber.rows("TABLE t") == publisher.rows("TABLE t") == [("11", "c")]
+    options = "'proto_version', '1', 'publication_names', 'p'"
+    sent = publisher.rows(
+        "SELECT chr(get_byte(data, 0)) FROM"
+        f" pg_logical_slot_get_binary_changes('l', NULL, NULL, {options})"
+    )
+    assert [letter for (letter,) in sent] == ["B", "R", "D", "D", "C"]
+    # This plugin knows no publications
+    changes = publisher.rows("SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)")
+    assert ("table public.low: TRUNCATE: (no-flags)",) in changes
+
+    # As in PostgreSQL, TRUNCATE of a partition is not sent
+    publisher.run("TRUNCATE high")
+    assert subscriber.sync() == []
+    assert subscriber.rows("TABLE t") == [("11", "c")]
