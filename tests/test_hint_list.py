@@ -186,6 +186,9 @@ HINTS: dict[str, str] = {
     "If the session that wrote the values used UTC, adopt the table with WITH ({} = 'UTC'), or use"
     " ALTER TABLE {} SET ({} = 'UTC'). Otherwise use the session's time zone instead of 'UTC'.": ""
     "lake/test_partition_zone.py::test_values_that_need_a_zone_later",
+    "_partition_hint(root, leaf)": "lake/test_target_leaf.py::test_constraints_that_use_it",
+    "_adding_hint(relation, left_out[0], tree)": "subscription/test_foreign_partitions.py::"
+    "test_values_of_such_a_column_are_not_lost",
     "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
     "Delta would store NULL instead of this text. Use NULL, or another text.": f"{_RULES}"
     "rules_hold_for_statements_copies_and_changes",

@@ -1,5 +1,6 @@
 """Protect the columns of a Delta table that its relation leaves out.  Refuse writes that would lose
-values of these columns, and new columns with their names.
+values of these columns, and new columns with their names.  A partitioned table also leaves out the
+columns that another program has added to a partition.
 
 Other writes keep these values: MERGE changes rows in place.  Delta gives new rows the columns'
 defaults, or NULL.
@@ -21,8 +22,10 @@ from replctl.errors import (
     NotNullViolation,
     PostgresError,
 )
+from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.lake.delta_rules import delta_rules
-from replctl.types.quote import quote_string
+from replctl.types.delta_type import is_native
+from replctl.types.quote import quote_identifier, quote_string
 
 if TYPE_CHECKING:
     from replctl.spark import Outcome
@@ -84,7 +87,9 @@ def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresEr
         is_again = outcome.matching in _WRITTEN_AGAIN and (change.deleted or change.updated)
         moves = any(group.moves and group.old_leaf == number for group in outcome.groups)
         if is_again or moves:
-            return _values_lost(relation, left_out[0], moves=moves)
+            error = _values_lost(relation, left_out[0], moves=moves)
+            error.hint = _adding_hint(relation, left_out[0], tree)
+            return error
         missing = sorted(delta_rules(relation).required.intersection(left_out))
         if change.inserted and missing:
             return NotNullViolation(
@@ -96,6 +101,27 @@ def left_out_error(outcome: Outcome, tree: Mapping[int, Relation]) -> PostgresEr
                 column=missing[0],
             )
     return None
+
+
+def _adding_hint(relation: Relation, name: str, tree: Mapping[int, Relation]) -> str | None:
+    """Return the hint with the statement after which a table no longer leaves a column out; None
+    if there is none.  A partitioned table leaves out the columns that other programs have added to
+    a partition.
+
+    Args:
+        name: the column's name in the Delta table.
+        tree: see `left_out_error`.
+    """
+    stored = {} if relation.storage is None else relation.storage.columns
+    column = next((c for c in relation.columns if stored[c.attnum].name == name), None)
+    if column is None or is_native(column.type):
+        return None
+    top = relation
+    while top.parents:
+        top = tree[top.parents[0]]
+    type_ = BuiltinEnvironment().format_type(column.type, column.typmod)
+    added = f"{quote_identifier(column.name)} {type_}"
+    return f"Use ALTER TABLE {top.quoted_name} ADD COLUMN {added};"
 
 
 def _values_lost(relation: Relation, column: str, *, moves: bool) -> PostgresError:

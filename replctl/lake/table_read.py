@@ -197,7 +197,8 @@ def numbered_as(
     version: int | None = None,
     changed_in: Collection[int] = (),
 ) -> TableSource:
-    """Return the source for reading a leaf partition, with the column numbers of `root`.
+    """Return the source for reading a leaf partition, with the column numbers of `root`.  Columns
+    that only the leaf has are left out: another program has added them to its Delta table.
 
     Args:
         version: the Delta version to read; None for the newest.
@@ -210,7 +211,9 @@ def numbered_as(
         for column in root.columns
         if (found := by_name.get(column.name)) is not None
     )
-    return replace(source, columns=columns)
+    own = by_name.keys() - {column.name for column in root.columns}
+    names = sorted(name for other in own if (name := by_name[other].storage_name) is not None)
+    return replace(source, columns=columns, left_out=(*source.left_out, *names))
 
 
 def published_source(

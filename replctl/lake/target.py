@@ -10,9 +10,7 @@ from functools import partial
 
 from replctl.catalog.foreign_key import foreign_keys_to
 from replctl.catalog.pg_class import (
-    Column,
     Constraint,
-    Index,
     Relation,
     get_relation,
     load_relations,
@@ -25,28 +23,30 @@ from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.expr.user_type import without_user_types
 from replctl.lake.delta_default import with_delta_default
-from replctl.lake.delta_rules import LOST_TEXTS, DeltaRules, delta_rules, names_any
+from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.lake.missing_column import missing_columns
-from replctl.lake.partition_tree import leaf_paths, own_rules, partition_rules
-from replctl.lake.table_read import numbered_as, relation_sources
+from replctl.lake.partition_tree import leaf_paths
+from replctl.lake.table_read import relation_sources
+from replctl.lake.target_leaf import (
+    delta_columns,
+    delta_names,
+    leaves_of,
+    own_unique_keys,
+    unique_key,
+)
 from replctl.replication.apply_error import MissingIdentity
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key
 from replctl.spark import (
     EnumType,
     Leaf,
-    PartitionRule,
     Reference,
     RowType,
     StoredExpr,
     Target,
     TargetColumn,
-    UniqueKey,
     has_equal_texts,
-    quote_name,
 )
-from replctl.types.quote import quote_literal
-from replctl.types.text_length import TextLength
 
 
 def local_target(relation: Relation, tree: dict[int, Relation]) -> Target:
@@ -145,7 +145,7 @@ def _target_column(
     relation: Relation, attnum: int, sent: int | None, rules: DeltaRules, *, is_local: bool = False
 ) -> TargetColumn:
     column = relation.column_at(attnum)
-    name = _stored_names(relation).get(attnum, "")
+    name = delta_names(relation).get(attnum, "")
     stored = dict(rules.generated).get(name)
     identity = dict(rules.identity).get(name, Identity.NONE)
     if stored is not None or identity:
@@ -160,7 +160,9 @@ def _target_column(
             column.typmod,
             (column.not_null or is_by_default) and not is_assigned,
             sent,
-            generated=None if stored is None else StoredExpr(stored, _columns(relation, relation)),
+            generated=None
+            if stored is None
+            else StoredExpr(stored, delta_columns(relation, relation)),
             is_identity=bool(identity),
             is_assigned=is_assigned,
         )
@@ -192,13 +194,13 @@ def _target(
         relation.indexes, key=lambda index: index.oid
     )  # the order in which they are checked
     unique = [
-        _unique_key(index, index.key, index.predicate)
+        unique_key(index, index.key, index.predicate)
         for index in indexes
         if index.is_unique_over_columns
     ]
     for number, leaf in enumerate(leaves):
         if leaf.relid != relation.oid:
-            unique += _own_unique_keys(relation, tree[leaf.relid], number)
+            unique += own_unique_keys(relation, tree[leaf.relid], number)
     return Target(
         relation.qualified_name,
         columns,
@@ -265,120 +267,10 @@ def with_checks(target: Target, changed: Callable[[nodes.Expr], nodes.Expr]) -> 
     return replace(target, checks=checks, leaves=leaves, unique=unique)
 
 
-def leaves_of(relation: Relation, tree: dict[int, Relation]) -> tuple[Leaf, ...]:
-    """Return the tables that contain a relation's rows.  They have the relation's column numbers,
-    and their own partition rules.
-    """
-    if not relation.is_partitioned:
-        source = numbered_as(relation, relation)
-        leaf = Leaf(relation.oid, relation.name, source, own_rules(relation, tree))
-        return (_with_delta_rules(leaf, relation, relation),)
-    above = own_rules(relation, tree)
-    return tuple(
-        _with_delta_rules(
-            _leaf(relation, path[-1], above + partition_rules(relation, path, tree)),
-            relation,
-            path[-1],
-        )
-        for path in leaf_paths(relation, tree)
-    )
-
-
-def _partition_hint(root: Relation, leaf: Relation) -> str:
-    """Return the hint for a partition that cannot be written through its parent."""
-    table, partition = (r.quoted_name for r in (root, leaf))
-    return (
-        f"Write {partition} itself, as with INSERT INTO {partition}. To write the other partitions"
-        f" by {table}, use ALTER TABLE {table} DETACH PARTITION {partition};"
-    )
-
-
-def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
-    """Return a leaf with the rules of its Delta table as its own constraints."""
-    rules = delta_rules(own)
-    columns = _columns(root, own)
-    attnums = dict(columns)
-    identity = {name for name, _kind in rules.identity}
-    if identity and root.oid != own.oid:
-        raise FeatureNotSupported(
-            f'cannot write partition "{own.name}": its Delta table has the identity column'
-            f' "{min(identity)}"',
-            hint=_partition_hint(root, own),
-        )
-    known = {column.attnum for column in root.columns if column.not_null} | set(leaf.not_null)
-    not_null = {attnums[name] for name in rules.not_null - identity if name in attnums} - known
-    checks = _own_checks(own, rules)
-    if root.oid != own.oid:
-        checks += [(name, f"{quote_name(name)} <=> ({text})") for name, text in rules.generated]
-    found = [(name, StoredExpr(text, columns)) for name, text in checks]
-    lost = ", ".join(map(quote_literal, LOST_TEXTS))
-    found += [
-        (name, StoredExpr(_length_sql(quote_name(name), length), columns, length=length))
-        for name, length in rules.lengths
-        if name in attnums and not _has_length(root.column_at(attnums[name]), length)
-    ]
-    found += [
-        (name, StoredExpr(f"coalesce({quote_name(name)} NOT IN ({lost}), TRUE)", columns, name))
-        for name in rules.text_partitions
-        if name in attnums
-    ]
-    return replace(
-        leaf,
-        not_null=leaf.not_null + tuple(sorted(not_null)),
-        checks=leaf.checks + tuple(found),
-    )
-
-
-def _has_length(column: Column, length: TextLength) -> bool:
-    """Return whether the type of a column allows only texts that have the length."""
-    type_, typmod = length.type
-    return typmod >= 0 and column.type == type_ and 0 <= column.typmod <= typmod
-
-
-def _length_sql(column: str, length: TextLength) -> str:
-    """Return the condition that texts have a length, in Spark's SQL over a column."""
-    compared = f"{'=' if length.is_exact else '<='} {length.length}"
-    if length.is_array:
-        return f"coalesce(forall({column}, x -> char_length(x) {compared}), TRUE)"
-    return f"coalesce(char_length({column}) {compared}, TRUE)"
-
-
-def _own_checks(relation: Relation, rules: DeltaRules) -> list[tuple[str, str]]:
-    """Return the CHECK constraints of a Delta table that use only columns of the relation.  Delta
-    itself checks the other constraints.
-
-    Raises:
-        FeatureNotSupported: a generated column of the relation uses columns that the relation
-            leaves out.
-    """
-    left_out = () if relation.storage is None else relation.storage.left_out
-    names = set(_stored_names(relation).values())
-    for name, text in rules.generated:
-        if name in names and names_any(text, left_out):
-            raise FeatureNotSupported(
-                f'writing table "{relation.name}" is not supported: column "{name}" of its Delta'
-                " table is computed from columns that it leaves out"
-            )
-    return [(name, text) for name, text in rules.checks if not names_any(text, left_out)]
-
-
-def _stored_names(relation: Relation) -> dict[int, str]:
-    """Return the names of a relation's columns in its Delta table, by attnum."""
-    stored = {} if relation.storage is None else relation.storage.columns
-    return {c.attnum: stored[c.attnum].name for c in relation.columns if c.attnum in stored}
-
-
 def _names_of(relation: Relation, stored: Collection[str]) -> set[str]:
     """Return the names in the relation of columns with these names in the Delta table."""
-    names = _stored_names(relation)
+    names = delta_names(relation)
     return {c.name for c in relation.columns if names.get(c.attnum) in stored}
-
-
-def _columns(root: Relation, own: Relation) -> tuple[tuple[str, int], ...]:
-    """Return the columns of a Delta table, each with its name there and its attnum in the root."""
-    attnums = {column.name: column.attnum for column in root.columns}
-    names = _stored_names(own)
-    return tuple((names[c.attnum], attnums[c.name]) for c in own.columns if c.attnum in names)
 
 
 def pinned(target: Target, versions: Mapping[int, int | None]) -> Target:
@@ -404,52 +296,6 @@ def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:
     version = versions[leaf.relid]
     location = None if version is None else leaf.source.location
     return replace(leaf, source=replace(leaf.source, location=location, version=version))
-
-
-def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> Leaf:
-    """Return a leaf partition with those of its constraints that its root lacks."""
-    attnums = {column.name: column.attnum for column in root.columns}
-    not_null = tuple(
-        attnums[column.name]
-        for column in leaf.columns
-        if column.not_null and not root.column_at(attnums[column.name]).not_null
-    )
-    inherited = {constraint.name for constraint in root.checks()}
-    renumbered = {c.attnum: attnums[c.name] for c in leaf.columns}
-    checks = tuple(
-        (constraint.name, nodes.renumber(constraint.check, renumbered))
-        for constraint in leaf.checks()
-        if constraint.check is not None and constraint.name not in inherited
-    )
-    own = [
-        (renumbered[column.attnum], nodes.renumber(column.default, renumbered))
-        for column in leaf.columns
-        if column.generated and column.default is not None
-    ]
-    generated = tuple((a, expr) for a, expr in own if expr != root.column_at(a).default)
-    return Leaf(leaf.oid, leaf.name, numbered_as(root, leaf), rules, not_null, checks, generated)
-
-
-def _unique_key(
-    index: Index, attnums: tuple[int, ...], condition: nodes.Expr | None, leaf: int | None = None
-) -> UniqueKey:
-    return UniqueKey(index.name, attnums, index.nulls_not_distinct, leaf, condition)
-
-
-def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[UniqueKey]:
-    """Return the unique indexes of a leaf partition that its root lacks."""
-    attnums = {column.name: column.attnum for column in root.columns}
-    renumbered = {column.attnum: attnums[column.name] for column in leaf.columns}
-    return [
-        _unique_key(
-            index,
-            tuple(attnums[c.name] for c in leaf.index_columns(index)),
-            None if index.predicate is None else nodes.renumber(index.predicate, renumbered),
-            number,
-        )
-        for index in leaf.indexes
-        if index.is_unique_over_columns and not index.parent_oid
-    ]
 
 
 # ---------------------------------------------------------------------------------------------

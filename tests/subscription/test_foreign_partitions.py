@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database
 
+from replctl.errors import FeatureNotSupported
+
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
@@ -53,3 +55,48 @@ def test_a_partition_that_another_program_empties(
     publisher.run("TRUNCATE high")
     assert subscriber.sync() == []
     assert subscriber.rows("TABLE t") == [("11", "c")]
+
+
+def test_a_column_that_another_program_adds_to_a_partition(
+    publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    _subscribe(publisher, subscriber, _TABLE)
+    for database in (publisher, subscriber):
+        location = database.location("low")
+        engine.run(f"ALTER TABLE delta.`{location}` ADD COLUMNS (extra STRING)")
+        engine.run(f"UPDATE delta.`{location}` SET extra = 'x' WHERE id = 1")
+    publisher.run("INSERT INTO t VALUES (3, 'd'); UPDATE t SET v = 'z' WHERE id < 3")
+    assert subscriber.sync() == []
+    rows = [("1", "z"), ("2", "z"), ("3", "d"), ("11", "c")]
+    for database in (publisher, subscriber):
+        assert database.rows("SELECT * FROM t ORDER BY id") == rows
+        extra = database.rows("SELECT extra FROM low ORDER BY id")
+        assert extra == [("x",), (None,), (None,)]
+
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE t WITH (replace = true)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM t ORDER BY id") == rows
+    assert subscriber.rows("SELECT DISTINCT extra FROM low") == [(None,)]
+
+
+def test_values_of_such_a_column_are_not_lost(source: Database, engine: Engine) -> None:
+    """The table has no key, so changed rows are deleted and inserted again."""
+    source.run(
+        "CREATE TABLE t (id int, v text) PARTITION BY RANGE (id);"
+        " CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10);"
+        " CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20);"
+        " INSERT INTO t VALUES (1, 'a'), (11, 'c')"
+    )
+    location = source.location("low")
+    engine.run(f"ALTER TABLE delta.`{location}` ADD COLUMNS (extra VARCHAR(9))")
+    engine.run(f"UPDATE delta.`{location}` SET extra = 'x'")
+    move = "UPDATE t SET id = id + 10 WHERE id = 1"
+    with pytest.raises(FeatureNotSupported) as caught:
+        source.run(move)
+    assert caught.value.detail == 'The values of column "extra" would be lost.'
+    hint = caught.value.hint
+    assert hint is not None
+    assert hint.startswith("Use ALTER TABLE public.t ADD COLUMN extra ")
+    source.run(hint.removeprefix("Use "))
+    source.run(move)
+    assert source.rows("SELECT * FROM t ORDER BY v") == [("11", "a", "x"), ("11", "c", None)]
