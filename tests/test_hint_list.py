@@ -66,6 +66,8 @@ HINTS: dict[str, str] = {
     "test_the_hint_of_table_options",
     "refresh_hint(subscription, table)": _DISABLED,
     "refresh_hint(subscription, name, option)": _DISABLED,
+    "refresh_hint(subscription, relation.relation_name, 'delete = none')": f"{_FOLLOWED}"
+    "test_copies_that_remove_rows_of_another_subscription",
     "refresh_hint(subscription, relation.relation_name)": "subscription/test_resync.py::"
     "test_too_many_rows_are_not_deleted_without_being_asked",
     'Run "{}": its error has the statement that reconciles the tables.': f"{_COMMANDS}"

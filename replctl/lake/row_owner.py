@@ -13,6 +13,7 @@ from replctl.catalog.row_history import feeding_members, has_changes_of_others
 from replctl.catalog.table_copy import CopyMethod, Deletion, merged_filters
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.target_fault import note_removal
 from replctl.lake.target_relations import leaves_of_root
 from replctl.replication.node import RemoteRelation
 from replctl.replication.reconcile_rules import (
@@ -98,6 +99,27 @@ def _overlapping(
 
 def _leaf_oids(root: Relation, tree: Mapping[int, Relation]) -> set[int]:
     return {leaf.oid for leaf in leaves_of_root(root, tree)}
+
+
+def note_lost_rows(
+    catalog: Catalog,
+    subscription: Subscription,
+    member: SubscriptionRelation,
+    root: Relation,
+    tree: Mapping[int, Relation],
+) -> None:
+    """Record a fault for the other subscriptions and tables whose rows a copy has removed: the copy
+    has replaced all rows, or the statement had `delete = all`.
+
+    Args:
+        member, root, tree: see `row_ownership`.
+    """
+    if member.method is not CopyMethod.REPLACE and member.deletion is not Deletion.ALL:
+        return
+    leaves = _leaf_oids(root, tree)
+    for oid, relid in _other_feeds(catalog, subscription, member, root, tree):
+        if leaves & _leaf_oids(tree.get(relid, root), tree):
+            note_removal(catalog, oid, relid, subscription, root)
 
 
 def copied_member(

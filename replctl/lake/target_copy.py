@@ -31,7 +31,13 @@ from replctl.lake.reconciliation import Reconciliation
 from replctl.lake.replicated_table import ReplicatedTable, undone_leaves, written_leaves
 from replctl.lake.resync import begin_again, check_loss, check_ownership, objection
 from replctl.lake.retry import repeated
-from replctl.lake.row_owner import check_deletion, copied_member, row_ownership, undecided
+from replctl.lake.row_owner import (
+    check_deletion,
+    copied_member,
+    note_lost_rows,
+    row_ownership,
+    undecided,
+)
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_origins import note_copied_origins
@@ -244,6 +250,9 @@ class TargetCopy(TargetWrite):
             this = (self._subscription.oid, relation.relid)
             note_copied_origins(catalog, *this, remote, is_replaced=is_replaced)
             clear_fault(catalog.connection, *this)
+            root = load_relations(catalog, [relation.relid])[relation.relid]
+            tree = partition_tree(catalog, root)
+            note_lost_rows(catalog, self._subscription, relation, root, tree)
             self.note_written(catalog, writer, copied.targets)
             if relation.method is not CopyMethod.APPEND:
                 origins = (self._subscription.origin_name, name)

@@ -1,4 +1,5 @@
-"""Record faults of a subscription's targets: operations of other programs except DML.
+"""Record faults of a subscription's targets: operations of other programs except DML, and copies of
+other subscriptions that remove its rows.
 
 After such an operation, rows that the subscription has applied may be missing, so later
 changes may conflict with the table.  A fault is recorded in pg_subscription_rel together with the
@@ -25,7 +26,10 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import written_step
 from replctl.lake.replacement import replacement
-from replctl.replication.refresh_hint import offer_reconcile
+from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
+
+#: The beginning of faults that a copy of another subscription, or of another table, has caused.
+_REMOVED = "Subscription"
 
 
 def note_replacement(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:
@@ -79,6 +83,19 @@ def _has_lost_fields(before: Column, after: Column) -> bool:
         return False
     now = json.loads(after.field_names or "{}")
     return any(now.get(path) != name for path, name in json.loads(before.field_names).items())
+
+
+def note_removal(
+    catalog: Catalog, oid: int, relid: int, remover: Subscription, root: Relation
+) -> None:
+    """Record a fault for a table of a subscription, because a copy has removed its rows.
+
+    Args:
+        oid, relid: the subscription and the table that have lost rows.
+        remover, root: the subscription and the table of the copy.
+    """
+    sentence = f'{_REMOVED} "{remover.name}" has removed them by REFRESH TABLE'
+    note_fault(catalog.connection, [relid], f'{sentence} of table "{root.qualified_name}".', [oid])
 
 
 def note_unread(
@@ -148,11 +165,16 @@ def check_faults(
         )
     }
     for relid, relation in sorted(load_relations(catalog, faulty).items()):
+        fault, is_removal = faulty[relid], faulty[relid].startswith(_REMOVED)
+        writer = "copy" if is_removal else "program"
         error = ObjectNotInPrerequisiteState(
-            f'rows of target table "{relation.qualified_name}" were replaced by another program',
-            detail=faulty[relid],
+            f'rows of target table "{relation.qualified_name}" were replaced by another {writer}',
+            detail=fault,
         )
-        offer_reconcile(error, subscription, relation.relation_name)
+        if is_removal:  # the other rows are not this subscription's
+            error.hint = refresh_hint(subscription, relation.relation_name, "delete = none")
+        else:
+            offer_reconcile(error, subscription, relation.relation_name)
         raise error
 
 

@@ -25,9 +25,11 @@ from replctl.catalog.state_schema import pg_wal
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import begin_transaction, commit_transaction
 from replctl.catalog.vacuum_horizon import Horizon, trim
+from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.partition_tree import partition_tree
-from replctl.lake.row_owner import copied_member, row_ownership
+from replctl.lake.row_owner import copied_member, note_lost_rows, row_ownership
+from replctl.lake.target_fault import check_faults
 from replctl.open_node import open_publisher
 from replctl.replication.reconcile_rules import RowOwnership, deletion_of
 from replctl.session import Session
@@ -268,3 +270,44 @@ def test_vacuum_keeps_who_has_changed_a_table(node: Node) -> None:
         kept = connection.execute(select(pg_wal.c.version).order_by(pg_wal.c.lsn)).scalars().all()
     assert kept == [2, 4]
     assert not node.ownership("s", "t").is_own
+
+
+@pytest.mark.parametrize(
+    ("method", "said", "is_fault"),
+    [
+        (CopyMethod.REPLACE, None, True),
+        (CopyMethod.RECONCILE, Deletion.ALL, True),
+        (CopyMethod.RECONCILE, Deletion.SCOPE, False),
+        (CopyMethod.APPEND, None, False),
+    ],
+)
+def test_a_copy_that_removes_rows_of_another_subscription_stops_it(
+    node: Node, method: CopyMethod, said: Deletion | None, is_fault: bool
+) -> None:
+    node.publish(
+        "CREATE PUBLICATION root FOR TABLE parted WITH (publish_via_partition_root);"
+        " CREATE PUBLICATION one FOR TABLE low, t; CREATE PUBLICATION two FOR TABLE high"
+    )
+    for name, publication in (("s", "root"), ("one", "one"), ("two", "two")):
+        node.subscribe(name, publication)
+    removing = replace(node.member("one", "low"), method=method, deletion=said)
+    with node.session.cluster.write(node.session.database_oid) as catalog:
+        low = load_relations(catalog, [removing.relid])[removing.relid]
+        tree = partition_tree(catalog, low)
+        note_lost_rows(catalog, node.subscription("one"), removing, low, tree)
+    faults = [
+        node.member(*place).fault for place in (("one", "low"), ("one", "t"), ("two", "high"))
+    ]
+    assert faults == [None] * 3
+    with node.session.read() as catalog:
+        if not is_fault:
+            check_faults(catalog, node.subscription("s"))
+            return
+        with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+            check_faults(catalog, node.subscription("s"))
+    error = caught.value
+    assert error.message == 'rows of target table "public.parted" were replaced by another copy'
+    assert error.detail == (
+        'Subscription "one" has removed them by REFRESH TABLE of table "public.low".'
+    )
+    assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.parted WITH (delete = none);"

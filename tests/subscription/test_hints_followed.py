@@ -211,3 +211,33 @@ def _forge(pair: Pair, application: str) -> None:
     ]
     text = "".join(json.dumps(action) + "\n" for action in actions)
     (log / f"{version:020d}.json").write_text(text)
+
+
+@pytest.mark.parametrize("option", ["replace = true", "delete = all"])
+def test_copies_that_remove_rows_of_another_subscription(
+    publisher: Database, subscriber: Database, option: str
+) -> None:
+    publisher.run(
+        "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (11), (12);"
+        " CREATE PUBLICATION low FOR TABLE t WHERE (id < 10);"
+        " CREATE PUBLICATION high FOR TABLE t WHERE (id >= 10)"
+    )
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY)")
+    for name in ("low", "high"):
+        subscriber.run(
+            f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=test_pub' PUBLICATION {name}"
+        )
+    assert subscriber.sync() == []
+    publisher.run("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (3)")
+    subscriber.run(f"ALTER SUBSCRIPTION high REFRESH TABLE t WITH ({option})")
+    subscriber.sync()
+    (failure,) = subscriber.sync()
+    assert failure.subscription == "low"
+    assert failure.error.message == (
+        'rows of target table "public.t" were replaced by another copy'
+    )
+    assert failure.error.hint is not None
+    subscriber.run(failure.error.hint)
+    assert subscriber.sync() == []
+    rows = "SELECT id FROM t ORDER BY id"
+    assert subscriber.rows(rows) == publisher.rows(rows)
