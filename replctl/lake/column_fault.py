@@ -24,6 +24,7 @@ from replctl.lake.column_repair import (
     retype_column,
 )
 from replctl.lake.delta_log import columns_of, stored_columns
+from replctl.lake.partition_repair import changed_table, detach_statement
 from replctl.lake.table_metadata import metadata_at
 from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
@@ -275,17 +276,20 @@ def _errors(catalog: Catalog, faults: Iterable[ColumnFault]) -> dict[int, Postgr
     errors = {}
     for fault in faults:
         error = errors[fault.column.attnum] = _error(catalog, fault)
-        error.hint = f"Use {_change(fault)}"
+        error.hint = f"Use {_change(catalog, fault)}"
     return errors
 
 
-def _change(fault: ColumnFault) -> str:
+def _change(catalog: Catalog, fault: ColumnFault) -> str:
     """Return the statement after which queries can read the table."""
     found = fault.readable
+    changed = changed_table(catalog, fault.relation, fault.column, found)
+    if changed is None:
+        return detach_statement(catalog, fault.relation)
     if found is None:
-        return drop_column(fault.relation, fault.column)
+        return drop_column(changed, fault.column)
     shown = BuiltinEnvironment().format_type(found.type, found.typmod)
-    return retype_column(fault.relation, fault.column, (found.type, shown))
+    return retype_column(changed, fault.column, (found.type, shown))
 
 
 def _error(catalog: Catalog, fault: ColumnFault) -> PostgresError:

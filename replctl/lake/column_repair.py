@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_database import current_database
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_publication import PublishedTable, publications_by_oid, published_tables
 from replctl.catalog.pg_subscription import (
     Subscription,
     list_subscriptions,
-    subscriptions_of_relation,
+    subscription_relations,
 )
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
@@ -20,6 +21,13 @@ from replctl.expr.cast_path import CastContext, CastPaths
 from replctl.lake.adopt import DeltaColumn, is_stored_alike
 from replctl.lake.delta_files import has_files_elsewhere
 from replctl.lake.foreign_files import has_foreign_files
+from replctl.lake.partition_repair import (
+    changed_table,
+    detach_statement,
+    has_adopted_leaf,
+    is_partition_key,
+    top_of,
+)
 from replctl.lake.widened_column import is_wider
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
@@ -113,7 +121,8 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     """Return the repair of a fault under the current definitions.
 
     A table that loses its key, a column of its row filter, or its last column is removed from its
-    publications, because the published rows are no longer defined.
+    publications, because the published rows are no longer defined.  A partition that has no longer
+    the columns of its root is detached.
 
     Args:
         root: the table under whose name the faulty table is published.
@@ -125,6 +134,16 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
     found = fault.readable
     if relation is None or column is None or column.attnum != fault.column.attnum:
         return Repair(database, (), root)  # this database has also dropped the column
+    if root.oid not in {relation.oid, *ancestors_of(catalog, relation.oid)}:
+        return Repair(database, (), root)  # the partition is detached
+    changed = changed_table(catalog, relation, column, found)
+    detach: tuple[str, ...] = ()
+    if changed is None:
+        if root.oid != relation.oid or published_tables(
+            catalog, relids=ancestors_of(catalog, relation.oid)
+        ):
+            return _detaching(catalog, relation, root)
+        changed, detach = relation, (detach_statement(catalog, relation),)
     is_key = column.name in key_names(relation)
     retyping: tuple[str, ...] = ()
     if found is not None:
@@ -144,13 +163,30 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
         leaving = tuple(map(places.drop, places.listed)) or (f"DROP TABLE {table};",)
         return Repair(database, leaving, root, leaves=True)
     if found is None:
-        users, change = places.listing, drop_column(relation, column)
+        users, change = places.listing, drop_column(changed, column)
         again = [places.add(place, without=column.name) for place in users]
     else:
         users = places.using  # their columns keep their types (alter_type._check_unused)
-        change = retype_column(relation, column, (found.type, shown), is_wide=is_wide)
+        change = retype_column(changed, column, (found.type, shown), is_wide=is_wide)
         again = [places.add(place) for place in users]
-    return Repair(database, (*map(places.drop, users), change, *again), root, retyping=retyping)
+    statements = (*detach, *map(places.drop, users), change, *again)
+    return Repair(database, statements, root, retyping=retyping)
+
+
+def _detaching(catalog: Catalog, relation: Relation, root: Relation) -> Repair:
+    """Return the repair that detaches a partition.  If it is published under its own name, then no
+    publication publishes it any more.
+    """
+    leaves = root.oid == relation.oid
+    listed = published_tables(catalog, relids={relation.oid}) if leaves else []
+    names = publications_by_oid(catalog, {m.publication_oid for m in listed})
+    dropped = [
+        f"ALTER PUBLICATION {quote_identifier(names[m.publication_oid].name)}"
+        f" DROP TABLE {relation.quoted_name};"
+        for m in listed
+    ]
+    statements = (*dropped, detach_statement(catalog, relation))
+    return Repair(current_database(catalog), statements, root, leaves=leaves)
 
 
 def _retyping(column: Column, found: DeltaColumn, shown: str, *, is_key: bool) -> tuple[str, ...]:
@@ -262,25 +298,38 @@ def restoring_hint(
     the table is not a target.  A table with files outside its directory, such as a shallow clone,
     must be replaced, because replctl must not read it.
 
+    A partition gets the column from its root, so the rows of all partitions are restored.  The
+    result is None if that is impossible: a partition is adopted, or the partition key has the
+    column.
+
     If another program has added a column of the same name and type, the values go into that column,
     because other readers know it by this name.
     """
-    oids = set(subscriptions_of_relation(catalog, relation.oid))
-    subscriptions = [s for s in list_subscriptions(catalog) if s.oid in oids]
-    if not subscriptions:
+    top = top_of(catalog, relation)
+    tree = load_relations(catalog, descendants_of(catalog, top.oid))
+    targets = [
+        (subscription, tree[member.relid].relation_name)
+        for subscription in list_subscriptions(catalog)
+        for member in subscription_relations(catalog, subscription.oid)
+        if member.relid in tree
+    ]
+    if not targets:
+        return None
+    is_part = top.oid != relation.oid
+    if is_part and (is_partition_key(catalog, top, column) or has_adopted_leaf(tree.values())):
         return None
     type_ = session.environment(catalog).format_type(column.type, column.typmod)
-    add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
-    added = _added_again(relation, column)
+    add = f"{_alter(top)} ADD COLUMN {quote_identifier(column.name)} {type_};"
+    added = None if is_part else _added_again(relation, column)
     if added is not None:
         old, new = map(quote_identifier, (added.name, column.name))
         add = f"{_alter(relation)} RENAME COLUMN {old} TO {new};"
     elif is_native(column.type):
         native = native_text(column.type)
-        add += f" {native_statement(relation.quoted_name, column.name, native)};"
+        add += f" {native_statement(top.quoted_name, column.name, native)};"
     option = "replace = true" if _lies_elsewhere(relation) else ""
-    refreshes = [refresh_hint(s, relation.relation_name, option) for s in subscriptions]
-    return " ".join(["Use", drop_column(relation, column), add, *refreshes])
+    refreshes = [refresh_hint(subscription, name, option) for subscription, name in targets]
+    return " ".join(["Use", drop_column(top, column), add, *refreshes])
 
 
 def _added_again(relation: Relation, column: Column) -> Column | None:
