@@ -383,7 +383,7 @@ class Session:
     def drop_temporary_slots(self) -> None:
         """Drop the temporary slots of this session, at its end or after a failed statement."""
         if self.has_temporary_slots:
-            with self.cluster.begin(write=True) as connection:
+            with self.cluster.begin(write=True, in_recovery=True) as connection:
                 drop_slots_of(connection, self.key)
             self.has_temporary_slots = False
 

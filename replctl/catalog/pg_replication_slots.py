@@ -35,8 +35,8 @@ _SLOT_NAME = re.compile(r"[a-z0-9_]+")
 class ReplicationSlot:
     """A row of pg_replication_slots.  Changes after `confirmed_flush_lsn` are not sent yet.
 
-    A physical slot has no database and no plugin; its `restart_lsn` is the position that its
-    standby has received.
+    A physical slot has no database and no plugin.  Its standby has received the log up to
+    `confirmed_flush_lsn`, and still needs the changes after `restart_lsn`.
 
     Attributes:
         synced: slot synchronization has created the slot (slotsync.py); nobody may use it on a
@@ -216,6 +216,23 @@ def advance_slot(connection: Connection, name: str, lsn: int, *, is_applied: boo
     )
 
 
+def advance_standby_slot(
+    connection: Connection, name: str, received_lsn: int, needed_lsn: int
+) -> None:
+    """Record that a standby has received the log up to `received_lsn`, and needs the changes after
+    `needed_lsn`.  A slot never moves back.
+    """
+    table = state_schema.pg_replication_slots
+    connection.execute(
+        update(table)
+        .where(table.c.slot_name == name)
+        .values(
+            confirmed_flush_lsn=func.max(table.c.confirmed_flush_lsn, received_lsn),
+            restart_lsn=func.max(table.c.restart_lsn, needed_lsn),
+        )
+    )
+
+
 def alter_slot(
     connection: Connection,
     name: str,
@@ -286,7 +303,7 @@ def drop_abandoned_slots(cluster: Cluster) -> None:
         owners = {slot.owner for slot in list_slots(connection) if slot.owner is not None}
     dead = [owner for owner in owners if not is_owner_alive(cluster, owner)]
     if dead:
-        with cluster.begin(write=True) as connection:
+        with cluster.begin(write=True, in_recovery=True) as connection:
             for owner in dead:
                 drop_slots_of(connection, owner)
 

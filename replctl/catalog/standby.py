@@ -31,9 +31,10 @@ from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_control import check_connectable, check_recovers
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,
-    advance_slot,
+    advance_standby_slot,
     create_slot,
     find_slot,
+    list_slots,
     validate_slot_name,
 )
 from replctl.catalog.primary import (
@@ -312,8 +313,12 @@ def _back_up(primary: Cluster, home: Path) -> None:
 
 
 def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
-    """Report the standby's position and directory to the primary."""
-    lsn = standby.control().insert_lsn
+    """Report to the primary the standby's position, the position that the standby's own slots need,
+    and the standby's directory.
+    """
+    with standby.begin(write=False) as connection:
+        received = insert_lsn(connection)
+        needed = min([received, *_held_positions(connection)])
     with primary.begin(write=True) as connection:
         slot = find_slot(connection, slot_name)
         if slot is None:
@@ -325,4 +330,15 @@ def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
         home = str(standby.path.resolve())
         if slot.standby_home != home:
             take_slot(connection, slot_name, home)
-        advance_slot(connection, slot_name, lsn)
+        advance_standby_slot(connection, slot_name, received, needed)
+
+
+def _held_positions(connection: Connection) -> list[int]:
+    """Return the positions that a standby's own logical slots need.  The primary itself has the
+    slots that are synchronized.
+    """
+    return [
+        slot.restart_lsn
+        for slot in list_slots(connection)
+        if slot.is_logical and not slot.synced and slot.invalidation_reason is None
+    ]

@@ -72,12 +72,12 @@ def _confirmed(
             waits,
             f'Drop and recreate the replication slot "{name}", or amend parameter {_PARAMETER}.',
         )
-    if slot.restart_lsn < end and not is_attached:
-        return slot.restart_lsn, Waiting(
+    if slot.confirmed_flush_lsn < end and not is_attached:
+        return slot.confirmed_flush_lsn, Waiting(
             f'replication slot "{name}" specified in parameter {_PARAMETER} does not have'
             " active_pid",
             waits,
             f'Start the standby associated with the replication slot "{name}", or amend parameter'
             f" {_PARAMETER}.",
         )
-    return slot.restart_lsn, None
+    return slot.confirmed_flush_lsn, None

@@ -201,7 +201,7 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
         row = connection.execute(select(table).where(mine)).first()
     if row is None or (row.state == "streaming" and _is_recent(row.reply_time, now)):
         return
-    with cluster.begin(write=True) as connection:
+    with cluster.begin(write=True, in_recovery=True) as connection:
         values = {"state": "streaming", "reply_time": now}
         connection.execute(update(table).where(mine).values(values))
 
@@ -211,7 +211,7 @@ def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
     attached if `stays`.
     """
     table = state_schema.walsender
-    with cluster.begin(write=True) as connection:
+    with cluster.begin(write=True, in_recovery=True) as connection:
         if _release(cluster, connection, table, table.c.slot_name == slot_name, stays=stays):
             note_inactive(connection, slot_name, _now())
 
@@ -219,7 +219,7 @@ def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
 def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
     """Remove the record of a subscription's process that reads a slot."""
     table = state_schema.walsender
-    with cluster.begin(write=True) as connection:
+    with cluster.begin(write=True, in_recovery=True) as connection:
         left = connection.execute(
             delete(table).where(table.c.slot_name == slot_name, table.c.client == client)
         )
@@ -327,7 +327,7 @@ def _claim(
         row = connection.execute(select(table).where(key)).first()
     if row is not None and all(row._mapping[name] == value for name, value in values.items()):
         return False
-    with cluster.begin(write=True) as connection:
+    with cluster.begin(write=True, in_recovery=True) as connection:
         row = connection.execute(select(table).where(key)).first()
         is_own = row is not None and all(
             row._mapping.get(name) == values.get(name) for name in ("backend", "client")

@@ -216,7 +216,7 @@ def check_slot_permissions(context: FunctionContext) -> None:
 
 
 def _reset_statistics(context: FunctionContext, name: str | None) -> str:
-    with context.cluster.begin(write=True) as connection:
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
         if name is not None and slots.find_slot(connection, name) is None:
             raise InvalidParameterValue(f'replication slot "{name}" does not exist')
         slots.reset_statistics(connection, name)

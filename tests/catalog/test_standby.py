@@ -21,6 +21,8 @@ from fix_standby import READY, make_slot, stored_rows
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.open_cluster import open_cluster
+from replctl.catalog.pg_replication_slots import ReplicationSlot, create_slot
+from replctl.catalog.pg_wal import CHANGE, entries_between
 from replctl.catalog.promotion import promote
 from replctl.catalog.standby import WalReceiver, attached, create_standby, receive
 from replctl.errors import (
@@ -232,6 +234,65 @@ def test_a_standby_s_slots_for_subscribers(primary: Database, standby: Database)
     assert publisher.slots.position("own") == lsn == publisher.slots.sendable_lsn("own")
     promote(standby.session.cluster)
     assert publisher.slots.position("sub1") > 0
+
+
+def test_a_standby_s_own_slots_hold_back_the_primary(primary: Database, standby: Database) -> None:
+    primary.rows("SELECT pg_drop_replication_slot('sub1')")
+    primary.run("SET replctl.vacuum_retention = 0")
+    primary.run("INSERT INTO t VALUES (1)")
+    receive(standby.session.cluster)
+    make_slot(standby, "own", failover=False)
+    for number in (2, 3):
+        primary.run(f"INSERT INTO t VALUES ({number})")
+    receive(standby.session.cluster)
+    slot = "SELECT restart_lsn FROM pg_replication_slots WHERE slot_name = "
+    assert primary.rows(f"{slot}'standby1'") == standby.rows(f"{slot}'own'")
+    for kept in ([2, 3], [3]):
+        primary.run("VACUUM")
+        receive(standby.session.cluster)
+        with standby.session.read() as catalog:
+            assert [e.version for e in entries_between(catalog, 0, 2**62, (CHANGE,))] == kept
+        standby.rows("SELECT pg_replication_slot_advance('own', pg_last_wal_replay_lsn())")
+        receive(standby.session.cluster)
+    assert primary.rows(f"{slot}'standby1'") == primary.rows("SELECT pg_current_wal_lsn()")
+
+
+def test_own_slots_of_a_standby_do_not_hold_back_failover_slots(
+    primary: Database, standby: Database
+) -> None:
+    primary.run("ALTER SYSTEM SET synchronized_standby_slots = 'standby1'")
+    make_slot(standby, "own", failover=False)
+    primary.run("CREATE TABLE u ()")
+    receive(standby.session.cluster)
+    publisher = LakePublisher(Session.connect(primary.session.cluster, "postgres", "postgres"))
+    assert publisher.slots.sendable_lsn("sub1") == publisher.slots.current_lsn()
+
+
+def test_temporary_slots_of_a_standby_end_with_their_sessions(standby: Database) -> None:
+    cluster = standby.session.cluster
+    other = Database(Session.connect(cluster, "postgres", "postgres"))
+    other.rows("SELECT pg_create_logical_replication_slot('brief', 'pgoutput', true)")
+    assert standby.rows(_SLOTS) == [("brief", "logical", "f", "f", "t")]
+    other.session.close()
+    assert standby.rows(_SLOTS) == []
+    with cluster.begin(write=True, in_recovery=True) as connection:
+        dead = ReplicationSlot("dead", "pgoutput", 5, 1, 1, owner="99-of_a_dead_process/1")
+        create_slot(connection, dead)
+    Session.connect(cluster, "postgres", "postgres").close()
+    assert standby.rows(_SLOTS) == []
+
+
+def test_a_subscription_reads_a_slot_of_a_standby(standby: Database) -> None:
+    make_slot(standby, "own", failover=False)
+    slots = LakePublisher(standby.session).slots
+    slots.start_replication("own", "1/2", "s", ("p",))
+    slots.report_end("own")
+    state = "SELECT application_name, state FROM pg_stat_replication"
+    assert standby.rows(state) == [("s", "streaming")]
+    slots.end_replication("own", stays=True)
+    slots.dismiss("own", "1/2")
+    assert standby.rows(state) == []
+    standby.rows("SELECT pg_stat_reset_replication_slot('own')")
 
 
 def test_settings_of_a_standby(primary: Database, standby: Database) -> None:

@@ -117,3 +117,33 @@ def test_failover(clusters: Callable[[str], Cluster], engine: Engine, tmp_path: 
     ((path,),) = standby.rows("SELECT pg_relation_filepath('v')")
     assert path is not None
     assert path.startswith(str(tmp_path / "standby"))
+
+
+def test_a_subscription_follows_a_standby(
+    clusters: Callable[[str], Cluster], engine: Engine, tmp_path: Path
+) -> None:
+    primary = connect(clusters("primary"), "d", engine)
+    subscriber = connect(clusters("subscriber"), "d", engine)
+    primary.run("CREATE TABLE t (id int PRIMARY KEY, note text); CREATE PUBLICATION p FOR TABLE t")
+    primary.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    create_standby(tmp_path / "primary", tmp_path / "standby", "standby1")
+    standby = clusters("standby")
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY, note text)")
+    subscriber.run(
+        f"CREATE SUBSCRIPTION s CONNECTION 'host={tmp_path}/standby dbname=d' PUBLICATION p"
+    )
+    assert subscriber.sync() == []
+    assert subscriber.rows(_ROWS) == [("1", "a"), ("2", "b")]
+    primary.run("SET replctl.vacuum_retention = 0")
+    for note in ("c", "d"):
+        primary.run(f"UPDATE t SET note = '{note}' WHERE id = 1")
+    primary.run("DELETE FROM t WHERE id = 2")
+    receive(standby)
+    primary.run("VACUUM")
+    receive(standby)
+    assert subscriber.sync() == []
+    assert subscriber.rows(_ROWS) == [("1", "d")]
+    promote(standby)
+    connect(standby, "d", engine).run("INSERT INTO t VALUES (3, 'after the promotion')")
+    assert subscriber.sync() == []
+    assert subscriber.rows(_ROWS) == [("1", "d"), ("3", "after the promotion")]
