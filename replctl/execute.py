@@ -69,10 +69,8 @@ def execute(session: Session, text: str) -> Iterator[Result]:
             _check_block(session, statement)
             with _naming_tables(session):
                 result = _run_when_free(session, statement)
-        if statement is statements[-1] and session.block is not None and session.block.is_implicit:
-            from replctl.lake import block
-
-            block.commit(session)
+            if statement is statements[-1]:
+                _commit_implicitly(session)
         yield result
 
 
@@ -115,6 +113,13 @@ def _begin_implicitly(session: Session) -> None:
     block.begin(session, is_implicit=True)
 
 
+def _commit_implicitly(session: Session) -> None:
+    if session.block is not None and session.block.is_implicit:
+        from replctl.lake import block
+
+        block.commit(session)
+
+
 @contextmanager
 def _bounded(session: Session) -> Iterator[None]:
     """Run a statement or its analysis within the session's limits of time and memory.  After an
@@ -131,11 +136,13 @@ def _failing_block(session: Session) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        session.drop_temporary_slots()
-        if session.block is not None:
-            from replctl.lake import block
+        try:
+            if session.block is not None:
+                from replctl.lake import block
 
-            block.fail(session)
+                block.fail(session)
+        finally:
+            session.drop_temporary_slots()
         raise
 
 

@@ -389,16 +389,18 @@ class Session:
 
     def close(self) -> None:
         """End the session, and drop its temporary objects."""
-        while self.at_end:
-            self.at_end.pop()()
-        if self.cluster.is_in_place:
-            self.drop_temporary_slots()
-            if self.origin is not None:
-                with self.cluster.begin(write=True) as connection:
-                    own_origin(connection, self.origin.name, None)
-                self.origin = None
-        if self.login is not None:
-            self.login.end()
+        try:
+            while self.at_end:
+                self.at_end.pop()()
+            if self.cluster.is_in_place:
+                self.drop_temporary_slots()
+                if self.origin is not None:
+                    with self.cluster.begin(write=True) as connection:
+                        own_origin(connection, self.origin.name, None)
+                    self.origin = None
+        finally:
+            if self.login is not None:
+                self.login.end()
 
     @property
     def xids(self) -> BlockXids | None:

@@ -142,11 +142,13 @@ def fail(session: Session) -> None:
     if block.is_implicit:
         rollback(session)
         return
-    if not block.savepoints:
+    if block.savepoints:
+        block.has_failed = True
+        return
+    try:
         rollback(session)
-        session.block = TransactionBlock(block.start, block.settings)
-        block = session.block
-    block.has_failed = True
+    finally:  # otherwise the next statements would run outside of a block
+        session.block = TransactionBlock(block.start, block.settings, has_failed=True)
 
 
 def savepoint(session: Session, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, delete_intents, mark_abandoned, writers_of, writes_others
@@ -80,14 +81,17 @@ def undo_or_leave(session: Session, xid: int) -> None:
     try:
         _undo(session, xid)
     except PostgresError as error:  # the error that led to the undo matters more
-        warn_of_undo(session, xid, error)
         leave(session, [xid])
+        warn_of_undo(session, xid, error)
 
 
 def leave(session: Session, xids: Collection[int]) -> None:
-    """Let the next process that uses the tables of these transactions undo them."""
+    """Let the next process that uses the tables of these transactions undo them.  If the catalog is
+    not writable now, this process records that with its next statement.
+    """
     session.cluster.abandoned.update(xids)
-    _record_abandoned(session.cluster)
+    with suppress(PostgresError):  # the error that led to the undo matters more
+        _record_abandoned(session.cluster)
 
 
 def _record_abandoned(cluster: Cluster) -> None:

@@ -66,14 +66,22 @@ class PsqlSettings:
     restrict_key: str | None = None
 
     def _leave_session(self) -> None:
-        """Roll back any open transaction, then close the session."""
-        if self.session is None:
+        """Roll back any open transaction, then close the session.  Report an error: the session has
+        ended anyway, and other processes complete the rest.
+        """
+        session = self.session
+        if session is None:
             return
-        if self.session.block is not None:
-            from replctl.lake import block
+        try:
+            try:
+                if session.block is not None:
+                    from replctl.lake import block
 
-            block.rollback(self.session)
-        self.session.close()
+                    block.rollback(session)
+            finally:
+                session.close()
+        except PostgresError as error:
+            self.messages.report(error)
 
     @property
     def transaction_status(self) -> TransactionStatus:
