@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from replctl.catalog.apply_batch import check_finished
 from replctl.catalog.intent import blocks_writing
 from replctl.catalog.lock import LockMode, locks_held, open_blocks
+from replctl.catalog.vacuum_horizon import recorded_oids
 from replctl.errors import LockNotAvailable, TransactionInProgress
 from replctl.session import Session
 
 #: Seconds to wait for a relation's lock before looking for its holder.
 _PATIENCE = 0.5
+#: The name of the lock of a relation or a subscription.
+_LOCK_NAME = re.compile(r"(relation|subscription)-(?P<oid>[0-9]+)")
 
 
 def lock_relations(
@@ -90,3 +94,15 @@ def _check_blocks(session: Session, oids: Collection[int]) -> None:
     }
     if blocking:
         raise TransactionInProgress(blocking)
+
+
+def remove_lock_files(session: Session) -> None:
+    """Remove the lock files of relations and subscriptions that the catalog has forgotten."""
+    with session.cluster.begin(write=False) as connection:
+        known = recorded_oids(connection)
+    for path in (session.cluster.path / "lock").glob("*.lock"):
+        named = _LOCK_NAME.fullmatch(path.stem)
+        if named is None or int(named["oid"]) in known:
+            continue
+        with suppress(LockNotAvailable), session.cluster.lock(path.stem, timeout=0):
+            path.unlink(missing_ok=True)  # a process that waits for it then locks a new file

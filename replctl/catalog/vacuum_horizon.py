@@ -208,6 +208,16 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
     ]
 
 
+def recorded_oids(connection: Connection) -> set[int]:
+    """Return the OIDs of all relations and subscriptions, also of dropped ones that are not yet
+    forgotten.
+    """
+    relations, subscriptions = schema.pg_class.c.oid, schema.pg_subscription.c.oid
+    stored = state_schema.storage_table.c.relid
+    query = select(relations).union(select(stored), select(subscriptions))
+    return set(connection.execute(query).scalars())
+
+
 def forget_tables(connection: Connection, relids: Collection[int]) -> None:
     """Remove all records about Delta tables that no longer exist."""
     for table in (state_schema.storage_column, state_schema.storage_table, state_schema.pg_wal):

@@ -55,7 +55,7 @@ from replctl.lake.table_metadata import MAPPING_MODE
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_state import table_state
 from replctl.record import dataclass
-from replctl.relation_lock import lock_relations
+from replctl.relation_lock import lock_relations, remove_lock_files
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import OPTIMIZED_FILE_SIZE, CommitNote
@@ -350,7 +350,9 @@ def _oldest_version_of(catalog: Catalog, oid: int, horizon: Horizon) -> int | No
 
 
 def vacuum_cluster(session: Session) -> None:
-    """Remove dropped tables, and the unneeded parts of the catalog's history and the log."""
+    """Remove dropped tables with their lock files, and the unneeded parts of the catalog's history
+    and the log.
+    """
     horizon = _horizon(session)
     with session.read() as catalog:
         dropped = dropped_tables(catalog.connection, horizon)
@@ -361,6 +363,7 @@ def vacuum_cluster(session: Session) -> None:
     injection_point("vacuum.before-catalog")
     with session.cluster.begin(write=True) as connection:
         trim(connection, horizon)
+    remove_lock_files(session)
     _remove_databases(session)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from fix_cluster import relation_of
 from fix_lake import Lake, log_file
 from golden_script import answer_of
 from patience import PATIENCE
@@ -567,3 +568,21 @@ def test_readers_and_writers_lose_nothing_meanwhile(lake: Lake) -> None:
     assert problems == []
     assert len(lake.rows()) == 3
     assert before - lake.files()
+
+
+def test_lock_files_of_dropped_objects_are_removed(session: Session) -> None:
+    folder = session.cluster.path / "lock"
+    for name in ("kept", "dropped"):
+        for statement in (f"create table {name} (a int)", f"insert into {name} values (1)"):
+            answer_of(session, statement)
+    kept = relation_of(session, "kept").oid
+    (folder / "subscription-4294967295.lock").touch()
+    answer_of(session, "drop table dropped; set replctl.vacuum_retention = 0")
+    with session.cluster.lock("subscription-4294967294"):
+        answer_of(session, "vacuum")
+    found = {path.stem for path in folder.glob("*-*.lock")}
+    assert found == {
+        f"backend-{session.cluster.backend}",
+        f"relation-{kept}",
+        "subscription-4294967294",
+    }
