@@ -39,6 +39,8 @@ _FRAME_HEADER = 24
 #: The number of consecutive checks that must find catalog.db older, and the seconds between two
 #: checks.
 _ATTEMPTS, _PAUSE = 3, 0.05
+#: The prefix of the names of copies in the home's directory for temporary files.
+_COPY = "catalog-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +200,17 @@ def _completing_command(home: Path) -> str:
 
 @contextmanager
 def _copied(home: Path) -> Iterator[Path]:
-    """Copy catalog.db and its -wal into a temporary directory, to examine them safely."""
+    """Copy catalog.db and its -wal into a temporary directory, to examine them safely.  Remove the
+    copies of killed processes: only one process at a time opens a cluster.
+    """
     import shutil
     from tempfile import TemporaryDirectory
 
     folder = home / "tmp"
     folder.mkdir(mode=0o700, exist_ok=True)
-    with TemporaryDirectory(prefix="catalog-", dir=folder) as name:
+    for left in folder.glob(f"{_COPY}*"):
+        shutil.rmtree(left)
+    with TemporaryDirectory(prefix=_COPY, dir=folder) as name:
         for file in (CATALOG, _WAL):
             shutil.copyfile(home / file, Path(name) / file)
         yield Path(name) / CATALOG

@@ -97,6 +97,17 @@ def test_a_catalog_next_to_a_later_wal_is_refused(
     assert integrity(home) == "ok"
 
 
+def test_copies_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    crash_after(home, "CREATE TABLE a (x int)")
+    for number in range(2):  # each was killed while it examined the -wal
+        left = home / "tmp" / f"catalog-{number}"
+        left.mkdir(parents=True)
+        shutil.copy(home / _CATALOG, left)
+    run(home, "SELECT 1")
+    assert list((home / "tmp").iterdir()) == []
+
+
 def test_the_catalog_of_a_standby_next_to_a_later_wal(cluster: Cluster, tmp_path: Path) -> None:
     """A round brings several commits in one transaction of SQLite.  The HINT is `standby sync`."""
     home, backup = tmp_path / "standby", tmp_path / "backup.db"
