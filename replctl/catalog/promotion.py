@@ -58,6 +58,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
             end_replacement(connection, str(standby.path.resolve()))
     injection_point("promotion.before-end")
     with standby.begin(write=True, in_recovery=True) as connection:
+        check_recovers(connection)  # another process may have completed the promotion
         become_primary(connection)
     injection_point("promotion.after-end")
 

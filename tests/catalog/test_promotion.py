@@ -51,6 +51,29 @@ def test_promotion(primary: Database, standby: Database) -> None:
     standby.rows("SELECT pg_drop_replication_slot('sub1')")
 
 
+def test_two_processes_promote_at_once(standby: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one of them promotes the standby, whose new tables keep their relative locations."""
+    cluster = standby.session.cluster
+    others = [open_cluster(cluster.path)]
+
+    def reached(point: str) -> None:
+        if point == "promotion.before-end" and others:
+            other = others.pop()
+            promote(other)
+            new = database_of(other)
+            new.run("CREATE TABLE v (c int)")
+            new.run("INSERT INTO v VALUES (1)")
+            other.close()
+
+    monkeypatch.setattr("replctl.catalog.promotion.injection_point", reached)
+    with pytest.raises(ObjectNotInPrerequisiteState, match="recovery is not in progress"):
+        promote(cluster)
+    assert cluster.control().timeline == 2
+    with cluster.begin(write=False) as connection:
+        places = connection.exec_driver_sql("SELECT location FROM storage_table").scalars().all()
+    assert any(place.startswith("base/") for place in places)
+
+
 def test_the_old_primary_is_fenced_off(primary: Database, standby: Database) -> None:
     path = primary.session.cluster.path
     promote(standby.session.cluster)
