@@ -71,7 +71,11 @@ def execute(session: Session, text: str) -> Iterator[Result]:
                 result = _run_when_free(session, statement)
             if statement is statements[-1]:
                 _commit_implicitly(session)
-        yield result
+        try:
+            yield result
+        except GeneratorExit:  # the caller does not want the results of the other statements
+            _roll_back_implicitly(session)
+            raise
 
 
 def describe(session: Session, text: str) -> list[tuple[str, str]]:
@@ -118,6 +122,13 @@ def _commit_implicitly(session: Session) -> None:
         from replctl.lake import block
 
         block.commit(session)
+
+
+def _roll_back_implicitly(session: Session) -> None:
+    if session.block is not None and session.block.is_implicit:
+        from replctl.lake import block
+
+        block.rollback(session)
 
 
 @contextmanager

@@ -118,3 +118,14 @@ def test_the_end_of_a_session_is_no_traceback(
     assert outcome.exit_code == 0
     assert "Traceback" not in outcome.stderr
     assert re.search("the disk is full|could not stat file", outcome.stderr)
+
+
+def test_a_query_string_whose_results_cannot_be_printed_is_rolled_back(psql: Psql) -> None:
+    script = r"""
+        \o /dev/full
+        CREATE TABLE a (x int)\; SELECT 1\; SELECT 2;
+        \o
+        CREATE TABLE c (x int);
+        SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 2200;
+    """
+    assert psql("-X", "-A", "-t", script=script).stdout == "CREATE TABLE\nc\n"
