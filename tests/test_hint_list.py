@@ -108,6 +108,8 @@ HINTS: dict[str, str] = {
     "test_lost_slot.py::test_the_hint_is_for_who_reads_the_slot",
     "At the primary, use SELECT pg_drop_replication_slot({}), then SELECT"
     " pg_create_physical_replication_slot({}).": f"{_COMMANDS}a_standby_whose_slot_is_lost",
+    "At the primary, use SELECT pg_create_physical_replication_slot({}).": f"{_COMMANDS}"
+    "a_standby_whose_slot_is_dropped",
     # -- tables
     "restore_hint(catalog, relation)": f"{_COMMANDS}a_standby_whose_primary_was_moved",
     "restore_hint(catalog, place.relation)": "lake/test_version_chain.py",

@@ -210,6 +210,18 @@ def test_a_standby_whose_slot_is_lost(psql: Psql, elsewhere: Path) -> None:
     create_standby(elsewhere, standby_home, "one")
 
 
+def test_a_standby_whose_slot_is_dropped(psql: Psql, elsewhere: Path) -> None:
+    standby_home = elsewhere.with_name("standby")
+    create_standby(elsewhere, standby_home, "one")
+    cluster, standby = open_cluster(elsewhere), open_cluster(standby_home)
+    primary = Database(Session.connect(cluster, "postgres", "postgres"))
+    primary.rows("SELECT pg_drop_replication_slot('one')")
+    with pytest.raises(PostgresError, match='"one" specified by "primary_slot_name"') as caught:
+        receive(standby)
+    primary.rows((caught.value.hint or "").removeprefix("At the primary, use ").removesuffix("."))
+    assert receive(standby) == []
+
+
 def _use_at(primary: Database, hint: str | None) -> None:
     assert hint is not None
     first, second = hint.removeprefix("At the primary, use ").removesuffix(".").split(", then ")

@@ -64,6 +64,7 @@ from replctl.injection_point import injection_point
 from replctl.own_command import own_command
 from replctl.private_file import make_private_directory, open_private
 from replctl.record import dataclass
+from replctl.types.quote import quote_literal
 
 #: Tables that a standby does not copy, because they describe the standby's own processes and slots.
 _OWN_TABLES = (
@@ -324,7 +325,9 @@ def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
         if slot is None:
             raise UndefinedObject(
                 f'replication slot "{slot_name}" specified by "primary_slot_name" does not exist on'
-                " primary server"
+                " primary server",
+                hint="At the primary, use SELECT"
+                f" pg_create_physical_replication_slot({quote_literal(slot_name)}).",
             )
         check_not_invalidated(slot)
         home = str(standby.path.resolve())
