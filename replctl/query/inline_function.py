@@ -15,6 +15,7 @@ from replctl.adt.functions import arguments
 from replctl.catalog.aclchk import denied
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_proc import UserFunction, get_function
+from replctl.catalog.system_privilege import may_call_builtin
 from replctl.errors import FeatureNotSupported, InvalidFunctionDefinition, PostgresError
 from replctl.expr import nodes
 from replctl.expr.coerce import ASSIGNMENT
@@ -33,7 +34,8 @@ from replctl.types.function_kind import Volatility
 def inlined(
     environment: CatalogEnvironment, now: datetime, part: Any, within: tuple[int, ...] = ()
 ) -> Any:
-    """Return a query, or a part of one, with inlined calls.
+    """Return a query, or a part of one, with inlined calls.  Check that the current role may call
+    each function, also those in the bodies of functions (ExecInitFunc).
 
     Args:
         now: the time of literals like `now`.
@@ -49,12 +51,23 @@ def inlined(
         if call is not None:
             return _Inlining(environment, now, within).expression(call)
         if isinstance(node, nodes.OpExpr) and node.operator_oid >= FIRST_USER_OID:
-            return transform_parts(_built_in(environment, node), replaced)
+            node = _built_in(environment, node)
+            _check_built_in(environment, node)
+            return transform_parts(node, replaced)
         if isinstance(node, nodes.ScalarArrayOpExpr) and node.operator_oid >= FIRST_USER_OID:
             return transform_parts(_over_array(environment, node), replaced)
+        _check_built_in(environment, node)
         return None
 
     return transform(part, replaced)
+
+
+def _check_built_in(environment: CatalogEnvironment, node: Any) -> None:
+    """Check that the current role may call the built-in function of a node, if it is a call."""
+    if isinstance(node, nodes.FuncExpr) and (
+        not may_call_builtin(environment.privileges, node.function_oid)
+    ):
+        raise denied("function", node.name)
 
 
 def _built_in(environment: CatalogEnvironment, expr: nodes.OpExpr) -> nodes.Expr:

@@ -18,7 +18,7 @@ from replctl.catalog.system_privilege import has_on_system_relation, may_call_bu
 from replctl.expr import nodes
 from replctl.query.query_rewrite import is_invoker, view_query
 from replctl.query.row_policy import visible_rows
-from replctl.query.tree import Query, functions_of, tables_of, transform
+from replctl.query.tree import Query, tables_of, transform
 from replctl.types import builtin
 from replctl.types.builtin import SystemRelation
 
@@ -37,7 +37,6 @@ def check_query(environment: CatalogEnvironment, query: Query, reader: int | Non
     if reader is not None:
         privileges = privileges_of(environment.catalog, reader)
     _Check(environment, privileges).query(query, privileges)
-    _check_functions(privileges, query)
 
 
 def check_conditions(environment: CatalogEnvironment, conditions: Iterable[nodes.Expr]) -> None:
@@ -98,7 +97,6 @@ class _Check:
 
     def _view(self, view: Relation, within: frozenset[int]) -> None:
         inner = view_query(self._environment.catalog, view)
-        _check_functions(self._current, inner)
         reader = self._current
         if not is_invoker(view):
             reader = privileges_of(self._environment.catalog, view.owner)
@@ -126,17 +124,6 @@ def _check_catalog(
     for oid in () if restricted is None else restricted.calls:
         if not may_call_builtin(current, oid):
             raise denied("function", builtin.function_by_oid()[oid].name)
-
-
-def _check_functions(privileges: Privileges, query: Query) -> None:
-    """Check that a role may call the built-in functions of a query (ExecInitFunc)."""
-    if privileges.is_superuser:
-        return
-    for call in functions_of(query):
-        if isinstance(call, nodes.FuncExpr) and (
-            not may_call_builtin(privileges, call.function_oid)
-        ):
-            raise denied("function", call.name)
 
 
 def used_columns(query: Any) -> dict[int, set[int]]:

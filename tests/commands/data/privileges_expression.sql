@@ -13,6 +13,10 @@ CREATE TABLE hidden (a int);
 CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION pos(int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 > 0';
 REVOKE EXECUTE ON FUNCTION g(), pos(int) FROM PUBLIC;
+CREATE FUNCTION calls_g() RETURNS int LANGUAGE sql AS 'SELECT g()';
+CREATE FUNCTION switch() RETURNS pg_lsn LANGUAGE sql AS 'SELECT pg_switch_wal()';
+CREATE FUNCTION originate(text) RETURNS oid LANGUAGE sql AS 'SELECT pg_replication_origin_create($1)';
+CREATE OPERATOR !!! (FUNCTION = pg_replication_origin_create, RIGHTARG = text);
 CREATE SEQUENCE s;
 CREATE TABLE checked (a int CHECK (pos(a)), b int);
 CREATE TABLE defaulted (a int, b int DEFAULT g());
@@ -66,6 +70,21 @@ ALTER SEQUENCE s OWNER TO owner;
 ---
 SELECT g()
 SELECT pos(1)
+SELECT calls_g()
+SELECT switch()
+SELECT coalesce(switch(), '0/0')
+SELECT 1 WHERE switch() IS NULL
+SELECT * FROM switch()
+SELECT a, switch() FROM t
+VALUES (switch())
+SELECT originate('x')
+SELECT !!! 'y'
+SELECT 1 WHERE !!! 'z' IS NULL
+CREATE TABLE new AS SELECT switch() AS x
+CREATE OPERATOR === (FUNCTION = pg_replication_origin_drop, RIGHTARG = text)
+INSERT INTO t SELECT originate('x')::bigint
+COPY (SELECT switch()) TO STDOUT
+EXPLAIN SELECT switch()
 SELECT a FROM t WHERE pos(a)
 SELECT a, tableoid FROM t
 SELECT a FROM t WHERE tableoid = 1
