@@ -354,6 +354,7 @@ class Session:
     def read(self) -> Iterator[Catalog]:
         """Yield the catalogs for reading."""
         with self.cluster.read(self.database_oid, self.xids) as catalog:
+            catalog.temporary_schema = self.temporary_schema
             yield catalog
 
     @contextmanager
@@ -365,6 +366,7 @@ class Session:
             changes_definitions: decoding must read the definitions again after the changes.
         """
         with self.cluster.write(self.database_oid, self.xids) as catalog:
+            catalog.temporary_schema = self.temporary_schema
             yield catalog
             if self.block is None:
                 if catalog.has_xid:

@@ -164,6 +164,8 @@ class Privileges:
         row = self.catalog.first(table, table.c.oid == oid)
         if row is None:
             return False
+        if row.nspname == self.catalog.temporary_schema and not as_option:  # pg_namespace_aclmask
+            return privilege == Privilege.USAGE or self.has_on_database(Privilege.TEMPORARY)
         if (
             privilege == Privilege.USAGE
             and not as_option

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import insert, select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.acl import ALL_RIGHTS, PUBLIC, AclItem, encode_acl
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
 
@@ -32,16 +31,13 @@ def insert_schema(catalog: Catalog, name: str, owner: int) -> int:
 
 
 def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> str:
-    """Add the schema for a session's temporary relations, which every role may use, and return its
-    name.
-    """
+    """Add the schema for a session's temporary relations, and return its name."""
     names = set(schema_names(catalog).values())
     number = _FIRST_TEMPORARY
     while f"pg_temp_{number}" in names:
         number += 1
     oid, name = catalog.new_oid(), f"pg_temp_{number}"
-    acl = encode_acl((AclItem(PUBLIC, owner, ALL_RIGHTS["schema"]),))
-    catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=acl)
+    catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=None)
     catalog.connection.execute(
         insert(state_schema.temporary_namespace).values(nspid=oid, owner=session_key)
     )

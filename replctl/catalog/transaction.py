@@ -105,7 +105,13 @@ class Catalog:
 
     An SQL transaction that only changes catalogs uses one object.  A transaction that also writes
     tables, and a transaction block, use several objects with the same `xid`.
+
+    Attributes:
+        temporary_schema: the schema of the session's temporary relations, which only this session
+            may use, whatever its role is; None if there is none.
     """
+
+    temporary_schema: str | None = None
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
         name = insert_temporary_schema(catalog, session.key, BOOTSTRAP_SUPERUSER)
         oid = find_schema(catalog, name)
         assert oid is not None
-        session.temporary_schema = name
+        session.temporary_schema = catalog.temporary_schema = name
         if not session.at_end:
             session.at_end.append(lambda: drop_temporary_relations(session))
     return Schema(oid, name)
