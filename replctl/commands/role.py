@@ -205,6 +205,12 @@ def rename_role(ddl: Ddl, name: str, new: str) -> None:
     _check_name(new)
     if find_role(ddl.catalog, new) is not None:
         raise DuplicateObject(f'role "{new}" already exists')
+    if role.is_superuser and not ddl.privileges.is_superuser:
+        raise InsufficientPrivilege(
+            "permission denied to rename role",
+            detail="Only roles with the SUPERUSER attribute may rename roles with the SUPERUSER"
+            " attribute.",
+        )
     if not ddl.privileges.is_superuser and not (
         ddl.privileges.role.may_create_roles and is_admin(ddl, oid)
     ):

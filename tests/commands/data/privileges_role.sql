@@ -20,6 +20,9 @@ CREATE ROLE heir;
 CREATE ROLE not_inheriting;
 CREATE ROLE superuser SUPERUSER;
 CREATE ROLE other;
+CREATE USER promoted;
+GRANT promoted TO rolemaker WITH ADMIN TRUE;
+ALTER ROLE promoted SUPERUSER;
 GRANT pg_monitor TO monitor;
 GRANT pg_read_all_stats TO stats_reader;
 GRANT pg_read_all_settings TO settings_reader;
@@ -94,6 +97,11 @@ CREATE ROLE x IN ROLE other
 ALTER ROLE nobody PASSWORD 'x'
 ALTER ROLE nobody CREATEDB
 ALTER ROLE nobody RENAME TO x
+ALTER ROLE promoted RENAME TO x
+ALTER ROLE promoted SET work_mem = 100
+COMMENT ON ROLE promoted IS 'x'
+DROP ROLE promoted
+GRANT promoted TO nobody
 ALTER ROLE nobody SET work_mem = 100
 ALTER ROLE ALL SET work_mem = 100
 DROP ROLE nobody
