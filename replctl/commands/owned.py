@@ -86,6 +86,8 @@ def _object(ddl: Ddl, item: RoleDependency) -> Object:
             return Object("function", item.oid)
         case "pg_operator":
             return Object("operator", item.oid)
+        case "pg_collation":
+            return Object("collation", item.oid)
     raise AssertionError(item.class_name)
 
 

@@ -70,3 +70,12 @@ create view vc as select 1 from tc;
 create view vd as select 1 from td;
 drop owned by k1, k2;
 drop owned by k1, k2 cascade;
+-- A collation
+create role c1;
+grant create on schema public to c1;
+set role c1;
+create collation mine from "C";
+reset role;
+drop owned by c1;
+select collname from pg_collation where collname = 'mine';
+drop role c1;
