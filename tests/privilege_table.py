@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 #: Statements about objects; expressions, policies, views and sequences; columns of INSERT; single
-#: rights of roles; new owners of objects.
+#: rights of roles; new owners of objects; tables whose children belong to others.
 SCRIPTS = (
     "privileges",
     "privileges_expression",
     "privileges_insert",
     "privileges_role",
     "privileges_owner",
+    "privileges_child",
 )
 _FOLDER = Path(__file__).with_name("commands") / "data"
 _ROLE = "CREATE ROLE "

@@ -15,7 +15,7 @@ from replctl.commands.column_definition import (
     check_type,
     column_draft,
 )
-from replctl.commands.constraint import add_checks, sorted_constraints
+from replctl.commands.constraint import add_check_below, add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import drop_objects
 from replctl.commands.filled import FilledColumns
@@ -116,7 +116,7 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
     if column.not_null:
         require_not_null(ddl, ddl.relation(relation.oid), column)
     for child_oid in children_of(ddl.catalog, relation.oid):
-        child = ddl.relation(child_oid)
+        child = ddl.own_child(child_oid)
         existing = child.column(column.name)
         if existing is None:
             below = replace(draft.column, is_local=False, inherited_count=1)
@@ -141,8 +141,6 @@ def _check_alike(child: Relation, existing: Column, column: Column) -> None:
 
 
 def _add_checks(ddl: Ddl, oid: int, checks: tuple[ast.Constraint, ...]) -> None:
-    from replctl.commands.alter_constraint import add_check_below
-
     relation = ddl.relation(oid)
     with without_position():
         added = add_checks(ddl, relation, checks, merges=False)
@@ -202,6 +200,7 @@ def _collect_drops(
     for child in children:
         below = existing_column(child, name)
         if recurses and below.inherited_count == 1 and not below.is_local:
+            child = ddl.own_child(child.oid)
             _collect_drops(ddl, child, name, objects, recurses=True, is_below=True)
             continue
         left = replace(
@@ -263,7 +262,7 @@ def set_default(
     update_column(ddl.catalog, relation.oid, replace(column, default=default))
     if recurses:
         for oid in children_of(ddl.catalog, relation.oid):
-            set_default(ddl, ddl.relation(oid), name, raw, recurses=True)
+            set_default(ddl, ddl.own_child(oid), name, raw, recurses=True)
 
 
 def set_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) -> None:
@@ -277,7 +276,8 @@ def set_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) -> 
         require_not_null(ddl, relation, column)
         update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
     for oid in children_of(ddl.catalog, relation.oid):
-        child = ddl.relation(oid)
+        asks_child = not column.not_null if relation.is_partitioned else recurses
+        child = ddl.own_child(oid) if asks_child else ddl.relation(oid)
         if recurses:
             set_not_null(ddl, child, name, recurses=True)
         elif relation.is_partitioned and not existing_column(child, name).not_null:
@@ -317,4 +317,4 @@ def drop_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) ->
     update_column(ddl.catalog, relation.oid, replace(column, not_null=False))
     if recurses:
         for oid in children:
-            drop_not_null(ddl, ddl.relation(oid), name, recurses=True)
+            drop_not_null(ddl, ddl.own_child(oid), name, recurses=True)

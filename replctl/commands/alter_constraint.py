@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.heap import insert_constraint, update_column, update_constraint, update_index
 from replctl.catalog.pg_class import Constraint, Index, Relation, find_relation_oid
 from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import ConstraintKind
+from replctl.commands.alter_column import set_not_null
 from replctl.commands.constraint import (
-    add_check,
+    add_check_below,
     add_checks,
     check_key_distinct,
-    renumbered_check,
     sorted_constraints,
 )
 from replctl.commands.ddl import Ddl, without_position
@@ -51,6 +52,8 @@ def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurse
                 raise no_column(name, relation.name)
     with without_position():
         drafts = sorted_constraints(relation.name, [raw], names)
+    if raw.kind == "primary" and recurses and not relation.is_partitioned:
+        _forbid_null_below(ddl, relation, raw.columns)
     for index in drafts.indexes:
         define_index(ddl, relation, index, recurses=recurses)
     for constraint in drafts.foreign_keys:
@@ -66,17 +69,11 @@ def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurse
         add_check_below(ddl, relation, made)
 
 
-def add_check_below(ddl: Ddl, relation: Relation, check: Constraint) -> None:
-    """Add a new CHECK of a table to its children.  If a child has the CHECK, merge the two."""
-    if check.no_inherit:
-        return
+def _forbid_null_below(ddl: Ddl, relation: Relation, names: Sequence[str]) -> None:
+    """Forbid NULL in the columns of a primary key in child tables, which do not inherit the key."""
     for oid in children_of(ddl.catalog, relation.oid):
-        child = ddl.relation(oid)
-        mine = renumbered_check(check, relation, child)
-        had = any(constraint.name == check.name for constraint in child.constraints)
-        made = add_check(ddl, child, replace(mine, is_local=False, inherited_count=1), merges=True)
-        if not had:
-            add_check_below(ddl, child, made)
+        for name in names:
+            set_not_null(ddl, ddl.own_child(oid), name, recurses=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -231,7 +228,7 @@ def _collect_drops(
         for child in children:
             below = next(c for c in child.constraints if c.name == constraint.name)
             if recurses and below.inherited_count == 1 and not below.is_local:
-                _collect_drops(ddl, child, below, objects, recurses=True)
+                _collect_drops(ddl, ddl.own_child(child.oid), below, objects, recurses=True)
                 continue
             left = replace(
                 below,

@@ -223,7 +223,7 @@ def _rename_inherited(
     if is_inherited and statement.inherit:
         tree = descendants_of(ddl.catalog, relation.oid)
         for oid in tree[1:]:
-            child = ddl.relation(oid)
+            child = ddl.own_child(oid)
             parents = sum(parent in tree for parent in child.parents)
             rename(ddl, child, old, new, parents=parents)
     elif is_inherited and children_of(ddl.catalog, relation.oid):

@@ -112,7 +112,7 @@ def prepare_type(
         return changes
     tree = descendants_of(ddl.catalog, relation.oid)
     for oid in tree[1:]:
-        child = ddl.relation(oid)
+        child = ddl.own_child(oid)
         below = existing_column(child, column.name)
         if below.inherited_count > len([parent for parent in child.parents if parent in tree]):
             raise InvalidTableDefinition(

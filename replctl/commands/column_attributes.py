@@ -72,5 +72,5 @@ def _columns(ddl: Ddl, relation: Relation, name: str, recurses: bool) -> list[tu
     """Return a column and the columns that inherit it, each with the OID of its table."""
     found = [(relation.oid, existing_column(relation, name))]
     for oid in children_of(ddl.catalog, relation.oid) if recurses else ():
-        found += _columns(ddl, ddl.relation(oid), name, recurses)
+        found += _columns(ddl, ddl.own_child(oid), name, recurses)
     return found

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from replctl.catalog.heap import insert_constraint, update_constraint
 from replctl.catalog.pg_class import Constraint, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.relation_kind import ConstraintKind
 from replctl.commands.ddl import Ddl, require_rows
 from replctl.commands.index import IndexDraft
@@ -293,6 +294,19 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
             table=relation.relation_name,
         ),
     )
+
+
+def add_check_below(ddl: Ddl, relation: Relation, check: Constraint) -> None:
+    """Add a new CHECK of a table to its children.  If a child has the CHECK, merge the two."""
+    if check.no_inherit:
+        return
+    for oid in children_of(ddl.catalog, relation.oid):
+        child = ddl.own_child(oid)
+        mine = renumbered_check(check, relation, child)
+        had = any(constraint.name == check.name for constraint in child.constraints)
+        made = add_check(ddl, child, replace(mine, is_local=False, inherited_count=1), merges=True)
+        if not had:
+            add_check_below(ddl, child, made)
 
 
 def renumbered_check(constraint: Constraint, source: Relation, target: Relation) -> Constraint:

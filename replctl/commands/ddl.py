@@ -136,6 +136,16 @@ class Ddl:
         assert found is not None
         return found
 
+    def own_child(self, oid: int) -> Relation:
+        """Return a child table that changes together with its parent (ATSimplePermissions).
+
+        Raises:
+            InsufficientPrivilege: the role does not own the child table (42501).
+        """
+        child = self.relation(oid)
+        self.privileges.check_relation_owner(child)
+        return child
+
     def has_rows(self, relation: Relation) -> bool:
         """Return whether a table may have rows.  Lock the table against writes while the statement
         runs.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import partial
 
+from replctl.catalog.acl import Privilege
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.heap import (
     insert_constraint,
@@ -174,16 +175,22 @@ def define_index(
     *,
     parent: Index | None = None,
     recurses: bool = True,
+    checks_rights: bool = True,
 ) -> Index:
     """Add an index and its constraint to a relation and its partitions (DefineIndex).
 
     Args:
         parent: the index of the partitioned table to which the new index belongs, if any.
+        checks_rights: the role must have CREATE on the schemas of the new indexes, and own the
+            partitions in which a primary key forbids NULL.
 
     Raises:
+        InsufficientPrivilege: the role does not have these rights.
         DuplicateTable, DuplicateObject: the name is taken.
         FeatureNotSupported: rows of different partitions could have equal keys.
     """
+    if checks_rights:
+        ddl.privileges.check_schema(relation.schema_oid, relation.schema, Privilege.CREATE)
     if draft.kind == ConstraintKind.PRIMARY_KEY:
         check_not_null_possible(relation, draft.columns)
         if relation.primary_key is not None:
@@ -239,15 +246,26 @@ def define_index(
         require_unique(ddl, relation, index, nullable)
     if relation.is_partitioned and recurses:
         for child_oid in children_of(ddl.catalog, relation.oid):
-            index_of_partition(ddl, relation, ddl.relation(child_oid), index, draft.kind)
+            forbids_null = bool(nullable) and checks_rights
+            child = ddl.own_child(child_oid) if forbids_null else ddl.relation(child_oid)
+            index_of_partition(ddl, relation, child, index, draft.kind, checks_rights=checks_rights)
     return index
 
 
 def index_of_partition(
-    ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: ConstraintKind | None
+    ddl: Ddl,
+    parent: Relation,
+    partition: Relation,
+    index: Index,
+    kind: ConstraintKind | None,
+    *,
+    checks_rights: bool = False,
 ) -> None:
     """Attach an index of a partition to an index of its parent: an existing index that is alike, or
     else a new one.
+
+    Args:
+        checks_rights: see `define_index`.
     """
     for candidate in partition.indexes:
         constraint = constraint_of(partition, candidate)
@@ -255,7 +273,8 @@ def index_of_partition(
         if fits and not candidate.parent_oid and is_alike(parent, index, partition, candidate):
             adopt_index(ddl, partition, candidate, index, parent)
             return
-    define_index(ddl, partition, draft_like(parent, index, partition, kind), parent=index)
+    draft = draft_like(parent, index, partition, kind)
+    define_index(ddl, partition, draft, parent=index, checks_rights=checks_rights)
 
 
 def draft_like(

@@ -33,3 +33,11 @@ alter table x14 add primary key (nope);
 alter table x14 add primary key (ctid);
 alter table x14 add primary key (a, a);
 alter table x14 add primary key (a);
+-- A key of a table forbids NULL in its children, which do not inherit the key
+create table keyed (a int, b int);
+create table keyed_child () inherits (keyed);
+create table keyed_only (a int, b int);
+create table keyed_only_child () inherits (keyed_only);
+alter table keyed add primary key (a);
+alter table only keyed_only add primary key (a);
+select attrelid::regclass, attname from pg_attribute where attrelid::regclass::text like 'keyed%' and attnum > 0 and attnotnull order by 1, 2;
