@@ -41,7 +41,10 @@ from replctl.types.guc import SINGLE_WRITER
 
 _DEFAULT_USER = "postgres"
 #: Settings that the subscriber's session gets from the session that runs the subscription.
-_HANDED_ON = {"replctl.max_batch_changes", SINGLE_WRITER}
+_HANDED_ON = {"replctl.max_batch_changes"}
+#: Further ones, if the role of that session has the privileges of the subscription's owner: they
+#: may endanger the tables.
+_HANDED_ON_BY_OWNER = {SINGLE_WRITER}
 _MAX_PORT = 65535
 #: Settings of every connection to a publisher (libpqrcv_connect).
 _OF_SENDERS = {"datestyle": "ISO", "intervalstyle": "postgres", "extra_float_digits": "3"}
@@ -136,10 +139,12 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
         cluster, name, session.login_name, session.on_notice, session.engine, is_worker=True
     )
     own.on_progress, own.on_wait = session.on_progress, session.on_wait
-    for setting in _HANDED_ON & session.settings.keys():
-        own.put_setting(setting, session.settings[setting])
     with session.read() as catalog:
         owner = get_role(catalog, subscription.owner)
+        is_owner = session.privileges(catalog).acts_for(subscription.owner)
+    handed_on = _HANDED_ON | (_HANDED_ON_BY_OWNER if is_owner else set())
+    for setting in handed_on & session.settings.keys():
+        own.put_setting(setting, session.settings[setting])
     if owner is not None:
         put_role(own, "role", (owner.oid, owner.name))
         own.role_settings = role_settings_of(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from replctl import open_node
 from replctl.catalog.open_cluster import open_cluster
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_subscription import Subscription
@@ -13,7 +16,7 @@ from replctl.conninfo import leads_to_own_cluster, parse_conninfo
 from replctl.errors import ConnectionFailure, FeatureNotSupported, PasswordRequired, PostgresError
 from replctl.execute import execute
 from replctl.launcher import sync
-from replctl.open_node import open_publisher
+from replctl.open_node import open_publisher, open_subscriber
 from replctl.relation_name import RelationName
 from replctl.session import Session
 
@@ -242,3 +245,22 @@ def test_a_password_is_required_as_long_as_the_owner_is_no_superuser(session: Se
     assert "permission denied to start WAL sender" in failure.error.message
     _run(session, "alter subscription s disable; alter subscription s set (slot_name = none)")
     _run(session, "drop subscription s; select pg_drop_replication_slot('made')")
+
+
+@pytest.mark.parametrize(
+    ("role", "shown"), [("low", "off"), ("owner", "on"), ("member", "on"), ("postgres", "on")]
+)
+def test_only_the_owners_rights_allow_writes_that_endanger_tables(
+    session: Session, monkeypatch: pytest.MonkeyPatch, role: str, shown: str
+) -> None:
+    monkeypatch.setattr(open_node, "LakeSubscriber", lambda own, _subscription: own.setting)
+    _run(session, "CREATE ROLE low; CREATE ROLE owner; CREATE ROLE member IN ROLE owner")
+    with session.read() as catalog:
+        owner = find_role(catalog, "owner")
+    assert owner is not None
+    _run(session, f"SET ROLE {role}; SET replctl.s3_single_writer = on")
+    _run(session, "SET replctl.max_batch_changes = 5")
+    with open_subscriber(session, _subscription("dbname=postgres", owner.oid)) as opened:
+        setting = cast(Callable[[str], str], opened)
+        assert setting("replctl.s3_single_writer") == shown
+        assert setting("replctl.max_batch_changes") == "5"
