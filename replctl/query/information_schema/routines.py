@@ -11,9 +11,19 @@ from replctl.query.information_schema.visibility import Row, yes_or_no
 from replctl.types.function_kind import Volatility
 
 
+def _visible(context: FunctionContext) -> list[UserFunction]:
+    """Return the functions that the current role owns or may call."""
+    privileges = context.environment.privileges
+    return [
+        function
+        for function in list_functions(context.catalog)
+        if privileges.acts_for(function.owner) or privileges.has_on_function(function.oid)
+    ]
+
+
 def _routines(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
-    for function in list_functions(context.catalog):
+    for function in _visible(context):
         is_sql = function.language == "sql"
         yield {
             **_specific(context, function),
@@ -32,7 +42,7 @@ def _routines(context: FunctionContext) -> Iterator[Row]:
 
 
 def _parameters(context: FunctionContext) -> Iterator[Row]:
-    for function in list_functions(context.catalog):
+    for function in _visible(context):
         pairs = zip(function.argument_names, function.arguments, strict=True)
         for place, (name, type_) in enumerate(pairs, start=1):
             yield {

@@ -54,6 +54,14 @@ select column_name, privilege_type from information_schema.role_column_grants wh
 select schema_name from information_schema.schemata where schema_name in ('public', 'sales', 'information_schema') order by 1;
 select sequence_name from information_schema.sequences order by 1;
 reset role;
+create function may_call(a int) returns int language sql as 'select 1';
+create function may_not(b int) returns int language sql as 'select 1';
+revoke execute on function may_not(int) from public;
+set role alice_golden;
+select routine_name from information_schema.routines where routine_schema = 'public' and routine_name ~ '^may' order by 1;
+select parameter_name from information_schema.parameters where specific_schema = 'public' and specific_name ~ '^may' order by 1;
+reset role;
+drop function may_call(int), may_not(int);
 set search_path = information_schema, public;
 select 'tables'::regclass;
 select count(*) from schemata where schema_name = 'public';
