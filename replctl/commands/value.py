@@ -19,12 +19,15 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
 
     Raises:
         FeatureNotSupported: the value cannot be computed without Spark.
+        InsufficientPrivilege: the role may not call a function.
         PostgresError: the evaluation fails.
     """
     from replctl.adt.fold import simplified  # few commands need a constant
+    from replctl.query.inline_function import inlined
     from replctl.query.sqlite import is_answerable, run_query
 
-    result = simplified(computable(ddl.session, ddl.environment, expr))
+    inline = inlined(ddl.environment, ddl.now, expr)
+    result = simplified(computable(ddl.session, ddl.environment, inline))
     if isinstance(result, nodes.Const):
         return result.value
     query = Query((Output("", result),))

@@ -15,6 +15,11 @@ CREATE TABLE children.keyed_part PARTITION OF parents.keyed FOR VALUES IN (1);
 CREATE TABLE parents.new_part (a int, b int, c int NOT NULL);
 CREATE TABLE parents.referenced (a int PRIMARY KEY);
 CREATE TABLE public.alone (a int);
+CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'SELECT 1';
+REVOKE EXECUTE ON FUNCTION g() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION g() TO of_both;
+CREATE TABLE parents.by_text (a text) PARTITION BY LIST (a);
+ALTER TABLE parents.by_text OWNER TO of_parent;
 ALTER TABLE parents.p OWNER TO of_parent;
 ALTER TABLE parents.local OWNER TO of_parent;
 ALTER TABLE parents.parted OWNER TO of_parent;
@@ -71,6 +76,9 @@ ALTER TABLE parents.parted REPLICA IDENTITY FULL
 ALTER TABLE parents.parted ENABLE ROW LEVEL SECURITY
 ALTER TABLE parents.parted ATTACH PARTITION parents.new_part FOR VALUES IN (2)
 ALTER TABLE parents.parted ATTACH PARTITION children.has_local FOR VALUES IN (2)
+CREATE TABLE parents.bound PARTITION OF parents.keyed FOR VALUES IN (g())
+CREATE TABLE parents.bound PARTITION OF parents.by_text FOR VALUES IN (pg_reload_conf()::text)
+CREATE TABLE parents.bound PARTITION OF parents.by_text FOR VALUES IN (version())
 ALTER TABLE parents.parted DETACH PARTITION children.part
 ALTER TABLE parents.keyed ADD PRIMARY KEY (a)
 CREATE INDEX ON parents.parted (b)
