@@ -24,7 +24,7 @@ from replctl.catalog.pg_publication import (
 )
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.pg_subscription import change_subscription, find_subscription
-from replctl.catalog.pg_type import find_type, type_name, type_oid, type_schema_oid
+from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
 from replctl.catalog.relation_kind import (
     INDEX_CONSTRAINTS,
     INDEX_KINDS,
@@ -136,7 +136,7 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
         case "column":
             relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
-                check_kind(relation, statement.relation_type)
+                _check_has_named_columns(relation)
                 ddl.privileges.check_relation_owner(relation)
                 _rename_inherited(ddl, relation, statement, _rename_column, is_inherited=True)
             return f"ALTER {statement.relation_type.upper()}"
@@ -231,6 +231,17 @@ def _rename_inherited(
             f'inherited {kind} "{old}" must be renamed in child tables too'
         )
     rename(ddl, relation, old, new, parents=0)
+
+
+def _check_has_named_columns(relation: Relation) -> None:
+    """Check that the columns of a relation can be renamed.  As in PostgreSQL, ALTER VIEW also
+    renames columns of tables (renameatt_check).
+    """
+    if relation.kind == RelKind.SEQUENCE:
+        raise WrongObjectType(
+            f'cannot rename columns of relation "{relation.name}"',
+            detail=f"This operation is not supported for {relation.kind.plural}.",
+        )
 
 
 def _rename_column(ddl: Ddl, relation: Relation, old: str, new: str, *, parents: int) -> None:
@@ -369,8 +380,10 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
             subscription = subscription_of_name(ddl, name[-1])
             _give(ddl, "pg_subscription", subscription.oid, kind, subscription.name, owner)
         case "type" | "domain":
-            oid = type_oid(_user_type(ddl, kind, name).name)
-            composite = composite_of_type(catalog, type_name(oid))
+            type_ = _user_type(ddl, kind, name)
+            _check_not_row_type(ddl, type_)
+            oid = type_oid(type_.name)
+            composite = composite_of_type(catalog, type_.name)
             if composite is None:
                 _give(ddl, "pg_type", oid, "type", name[-1], owner)
             else:

@@ -201,6 +201,8 @@ def _action(command: ast.AlterTableCmd) -> str:
             return f"ALTER COLUMN ... {words}"
         case "set_column_options" | "reset_column_options":
             return f"ALTER COLUMN ... {words.split()[0]}"
+        case "set_options" | "reset_options":
+            return words.split()[0]
         case "row_level_security":
             return f"{(command.value or '').upper()} ROW SECURITY"
         case _:

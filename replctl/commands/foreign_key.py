@@ -215,7 +215,7 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
         found = ddl.environment.relation_oid(name.schema, name.name)
         if found == relation.oid:
             return relation
-    other = open_relation(ddl.environment, replace(name, pos=-1))
+    other = open_relation(ddl.environment, replace(name, pos=-1), or_sequence=True)
     if isinstance(other, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
     if other.kind not in TABLE_KINDS:

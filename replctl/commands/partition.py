@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, PartitionBound, PartitionKey, Relation, leaf_partitions
 from replctl.catalog.pg_inherits import children_of
-from replctl.catalog.relation_kind import PartitionStrategy
+from replctl.catalog.relation_kind import TABLE_KINDS, PartitionStrategy
 from replctl.commands.column_definition import column_collation
 from replctl.commands.ddl import Ddl, require_rows
 from replctl.commands.foreign_key import clone_foreign_key
@@ -20,6 +20,7 @@ from replctl.errors import (
     InvalidParameterValue,
     UndefinedColumn,
     UndefinedObject,
+    WrongObjectType,
 )
 from replctl.expr.cast_path import CastPaths
 from replctl.expr.sorting import is_hashable, is_sortable
@@ -39,8 +40,11 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
     Raises:
         UndefinedTable: there is no such table.
         InvalidObjectDefinition: the table is not partitioned.
+        WrongObjectType: the relation is not a table.
     """
-    parent = open_relation(ddl.environment, replace(name, pos=-1))
+    parent = open_relation(ddl.environment, replace(name, pos=-1), or_sequence=True)
+    if isinstance(parent, Relation) and parent.kind not in TABLE_KINDS:
+        raise WrongObjectType(f'inherited relation "{parent.name}" is not a table or foreign table')
     if isinstance(parent, SystemRelation) or not parent.is_partitioned:
         raise InvalidObjectDefinition(f'"{parent.name}" is not partitioned')
     ddl.privileges.check_relation_owner(parent)

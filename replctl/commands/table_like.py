@@ -17,7 +17,7 @@ from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.index import constraint_of, define_index, draft_like
 from replctl.commands.sequence import SequenceDraft
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, WrongObjectType
 from replctl.expr import nodes
 from replctl.parser import ast
 from replctl.query.open_relation import open_relation
@@ -53,10 +53,17 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
 
     Raises:
         UndefinedTable: there is no such table.
+        WrongObjectType: the relation is a sequence or an index.
     """
-    source = open_relation(ddl.environment, clause.relation, or_composite=True)
+    name = clause.relation
+    try:
+        source = open_relation(ddl.environment, name, or_sequence=True, or_composite=True)
+    except WrongObjectType as error:
+        raise _invalid_source(name, error.detail) from error
     if isinstance(source, SystemRelation):
         raise FeatureNotSupported("LIKE of a system catalog is not supported", position=clause.pos)
+    if source.kind == RelKind.SEQUENCE:
+        raise _invalid_source(name, f"This operation is not supported for {source.kind.plural}.")
     if source.kind == RelKind.COMPOSITE_TYPE:
         type_ = ddl.environment.type(source.row_type)
         ddl.privileges.check_type(type_.oid, source.name)
@@ -65,6 +72,12 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
     included = set(_OPTIONS) if "all" in clause.including else set(clause.including)
     excluded = set(_OPTIONS) if "all" in clause.excluding else set(clause.excluding)
     return Like(source, frozenset(included - excluded))
+
+
+def _invalid_source(name: ast.RangeVar, detail: str | None) -> WrongObjectType:
+    return WrongObjectType(
+        f'relation "{name.name}" is invalid in LIKE clause', detail=detail, position=name.pos
+    )
 
 
 def like_columns(ddl: Ddl, like: Like) -> list[ColumnDraft]:
