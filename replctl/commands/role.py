@@ -97,7 +97,7 @@ def _create_role(ddl: Ddl, statement: ast.CreateRole, options: dict[str, ast.Rol
     role = Role(0, statement.name, can_login=statement.kind == "user")
     role = _with_options(ddl, role, options)
     _check_creator(ddl, role)
-    _check_name(statement.name, statement.pos)
+    _check_name(statement.name)
     if find_role(ddl.catalog, role.name) is not None:
         raise DuplicateObject(f'role "{role.name}" already exists')
     role = replace(role, oid=ddl.catalog.new_oid())
@@ -242,6 +242,8 @@ def _drop_roles(ddl: Ddl, statement: ast.DropRole) -> str:
         )
     roles = []
     for name in statement.names:
+        if name == "public" or isinstance(name, ast.SpecialRole):
+            raise InvalidParameterValue("cannot use special role specifier in DROP ROLE")
         role = find_role(ddl.catalog, name)
         if role is None:
             if not statement.missing_ok:
@@ -336,14 +338,12 @@ def _with_options(ddl: Ddl, role: Role, options: dict[str, ast.RoleOption]) -> R
     return role
 
 
-def _check_name(name: str, pos: int = -1) -> None:
+def _check_name(name: str) -> None:
     if name.startswith("pg_"):
         raise ReservedName(
             f'role name "{name}" is reserved',
             detail='Role names starting with "pg_" are reserved.',
         )
-    if name == "public":
-        raise ReservedName('role name "public" is reserved', position=pos)
 
 
 def _check_creator(ddl: Ddl, role: Role) -> None:
@@ -396,6 +396,8 @@ def _grant_role(ddl: Ddl, statement: ast.GrantRole) -> str:
                 add_member(ddl, role, member, options, grantor)
             else:
                 _remove_member(ddl, role, member, grantor, options, statement.behavior)
+    if statement.alters_group:
+        return "ALTER ROLE"
     return "GRANT ROLE" if statement.is_grant else "REVOKE ROLE"
 
 

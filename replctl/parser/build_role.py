@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lark import Token
 
-from replctl.errors import InvalidParameterValue, ReservedName, SqlSyntaxError
+from replctl.errors import ReservedName, SqlSyntaxError
 from replctl.parser import ast
 from replctl.parser.build_parts import role_name, start_of
 from replctl.parser.syntax_error import MisplacedToken
@@ -45,15 +45,14 @@ class RoleBuilder:
         return ast.AlterRole(role_name(name), options, pos=start_of(name))
 
     def alter_group(self, kind: Token, name: Token, word: Token, roles: Names) -> ast.GrantRole:
-        return ast.GrantRole(str(word) == "add", (role_name(name),), _names(roles))
+        return ast.GrantRole(
+            str(word) == "add", (role_name(name),), _names(roles), alters_group=True
+        )
 
     def rename_role(self, kind: Token, name: Token, new_name: Token) -> ast.Rename:
-        return ast.Rename("role", (role_name(name),), _role(new_name), pos=start_of(name))
+        return ast.Rename("role", (_role(name),), _role(new_name), pos=start_of(name))
 
     def drop_role(self, kind: Token, if_exists: bool | None, roles: Names) -> ast.DropRole:
-        for role in roles:
-            if role.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER"):
-                raise InvalidParameterValue("cannot use special role specifier in DROP ROLE")
         return ast.DropRole(_names(roles), bool(if_exists))
 
     def role_list(self, *roles: Token) -> Names:
@@ -274,14 +273,16 @@ class RoleBuilder:
 
 
 def _role(name: Token) -> str:
-    """Return the name of a new role.
+    """Return the name of a role that is created or renamed (RoleId in gram.y).
 
     Raises:
-        ReservedName: the name is a keyword such as CURRENT_ROLE.
+        ReservedName: the name is "public" or a keyword such as CURRENT_ROLE.
     """
     if name.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER"):
         word = name.type
         raise ReservedName(f"{word} cannot be used as a role name here", position=start_of(name))
+    if name == "public":
+        raise ReservedName('role name "public" is reserved', position=start_of(name))
     return str(name)
 
 

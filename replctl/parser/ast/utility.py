@@ -283,7 +283,10 @@ class ReassignOwned(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GrantRole(Node):
-    """GRANT role TO role, or REVOKE; `options` are the options of WITH, or the option to revoke."""
+    """GRANT role TO role, or REVOKE; `options` are the options of WITH, or the option to revoke.
+
+    ALTER GROUP ... ADD USER and DROP USER do the same (`alters_group`).
+    """
 
     is_grant: bool
     granted: tuple[str, ...]
@@ -291,6 +294,7 @@ class GrantRole(Node):
     options: tuple[tuple[str, bool], ...] = ()
     granted_by: str | None = None
     behavior: Literal["restrict", "cascade"] = "restrict"
+    alters_group: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,0 +1,24 @@
+-- PUBLIC and CURRENT_ROLE where the name of a role is expected
+create role sr1;
+create role sr2;
+drop role public;
+drop user "public";
+drop group if exists public;
+drop role if exists sr1, public;
+drop role sr1, current_user;
+drop role if exists session_user;
+drop role "current_user";
+alter role public rename to x;
+alter user "public" rename to x;
+alter role current_user rename to x;
+alter group session_user rename to x;
+alter role sr1 rename to public;
+alter role sr1 rename to current_role;
+create role public;
+create user "public";
+alter group sr1 add user sr2;
+alter group sr1 drop user sr2;
+set role sr1;
+drop role public;
+reset role;
+drop role sr1, sr2;
