@@ -18,6 +18,7 @@ from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.relation_kind import RelKind
 from replctl.catalog.storage import wants_metadata_changes
 from replctl.commands.alter_column import existing_column
 from replctl.commands.column_definition import check_stored_type, column_collation, typed
@@ -159,7 +160,7 @@ def _change(
         check_stored_type(environment, column.name, type_)
     dimensions = len(command.type_name.array_bounds)
     changed = typed(environment, column, type_.name, typmod, collation, dimensions)
-    if using is None and is_native(column.type) and is_adopted_as(relation, changed):
+    if using is None and _needs_no_cast(relation, column, changed):
         there = nodes.Var(column.attnum, changed.declared_type, changed.declared_typmod, collation)
         return TypeChange(relation.oid, changed, there, has_using=False)
     check_not_native(relation, "conversions of", [column.attnum])
@@ -183,6 +184,12 @@ def _change(
         )
     has_using = using is not None
     return TypeChange(relation.oid, changed, assign_collations(environment, coerced), has_using)
+
+
+def _needs_no_cast(relation: Relation, column: Column, changed: Column) -> bool:
+    """Return whether there are no values of the old type (see also find_altered_composite())."""
+    is_composite = relation.kind == RelKind.COMPOSITE_TYPE
+    return is_composite or (is_native(column.type) and is_adopted_as(relation, changed))
 
 
 def is_adopted_as(relation: Relation, column: Column) -> bool:
