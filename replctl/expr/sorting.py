@@ -10,7 +10,7 @@ from replctl.errors import UndefinedFunction, WrongObjectType
 from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN, CastContext, CastPaths
 from replctl.expr.coerce import IMPLICIT, Coercion
-from replctl.expr.error_location import expr_location
+from replctl.expr.error_location import expr_location, raw_location
 from replctl.expr.operators import find_operator
 from replctl.parser import ast
 from replctl.types.builtin import Type
@@ -42,7 +42,7 @@ def sort_key(coercion: Coercion, expr: nodes.Expr, raw: ast.SortBy) -> nodes.Sor
         raise UndefinedFunction(
             f"could not identify an ordering operator for type {coercion.types.format(expr.type)}",
             hint=_HINT,
-            position=expr_location(expr),
+            position=raw_location(raw.expr),
         )
     nulls_first = descending if raw.nulls == "default" else raw.nulls == "first"
     return nodes.SortKey(expr, descending, nulls_first, using, pos=raw.pos)
@@ -55,8 +55,11 @@ def known_type(coercion: Coercion, expr: nodes.Expr) -> nodes.Expr:
     return coercion.to_type(expr, "text", -1, IMPLICIT)
 
 
-def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
+def check_equality(coercion: Coercion, expr: nodes.Expr, raw: ast.RawExpr | None = None) -> None:
     """Check that values of an expression's type can be sorted or hashed.
+
+    Args:
+        raw: the item of the clause, which errors show.  It may be the name or number of `expr`.
 
     Raises:
         UndefinedFunction: values of its type can neither be sorted nor hashed.
@@ -64,7 +67,7 @@ def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
     if not is_hashable(coercion, expr.type) and not is_sortable(coercion, expr.type):
         raise UndefinedFunction(
             f"could not identify an equality operator for type {coercion.types.format(expr.type)}",
-            position=expr_location(expr),
+            position=expr_location(expr) if raw is None else raw_location(raw),
         )
 
 

@@ -140,7 +140,7 @@ def group_by_clause(
     for raw in statement.group_by:
         assert not isinstance(raw, ast.GroupingSet)
         expr = _group_item(raw, outputs, analyzer)
-        check_equality(analyzer.coercion, expr)
+        check_equality(analyzer.coercion, expr, raw)
         if expr not in result:
             result.append(expr)
     return result
@@ -185,7 +185,11 @@ def distinct_clause(
         place = _output_by_name_or_number(raw, outputs, "DISTINCT ON", analyzer)
         if place is None:
             with analyzer.in_context(ExprContext.DISTINCT_ON):
-                place = _index_of(analyzer.expr(raw), outputs)
+                expr = known_type(analyzer.coercion, analyzer.expr(raw))
+            place = _index_of(expr, outputs)
+        else:
+            expr = outputs[place].expr
+        check_equality(analyzer.coercion, expr, raw)
         if place is None:
             raise FeatureNotSupported(
                 "SELECT DISTINCT ON expressions that are not in the select list are not supported",
