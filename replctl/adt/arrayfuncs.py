@@ -68,16 +68,22 @@ def _concat(a: list[Any] | None, b: list[Any] | None) -> list[Any] | None:
     if not a or not b:
         return a or b
     sizes_a, sizes_b = dimensions(a), dimensions(b)
-    error = ArraySubscriptError("cannot concatenate incompatible arrays")
-    if len(sizes_a) == len(sizes_b):
-        if sizes_a[1:] != sizes_b[1:]:
-            raise error
+    if len(sizes_a) == len(sizes_b) and sizes_a[1:] == sizes_b[1:]:
         return a + b
-    if len(sizes_a) == len(sizes_b) + 1 and sizes_a[1:] == sizes_b:
+    if sizes_a[1:] == sizes_b:
         return [*a, b]
-    if len(sizes_b) == len(sizes_a) + 1 and sizes_b[1:] == sizes_a:
+    if sizes_b[1:] == sizes_a:
         return [a, *b]
-    raise error
+    if abs(len(sizes_a) - len(sizes_b)) > 1:
+        what = f"Arrays of {len(sizes_a)} and {len(sizes_b)} dimensions"
+    elif len(sizes_a) == len(sizes_b):
+        what = "Arrays with differing element dimensions"
+    else:
+        what = "Arrays with differing dimensions"
+    raise ArraySubscriptError(
+        "cannot concatenate incompatible arrays",
+        detail=f"{what} are not compatible for concatenation.",
+    )
 
 
 def _one_dimension(value: list[Any], what: str) -> None:

@@ -117,14 +117,15 @@ def _unescape(body: str, offset: int, text: str, end: int) -> str:
         between = body[position : match.start()]
         octal, hexadecimal, short, long, other = match.groups()
         unit = int(short or long, 16) if short or long else -1
-        if high and (between or not 0xDC00 <= unit <= 0xDFFF):
+        is_low, is_wrong = 0xDC00 <= unit <= 0xDFFF, other in ("u", "U")
+        if high and (between or not (is_low or is_wrong)):
             raise _surrogate_error(text, offset + position)
         parts.append(between)
         position = match.end()
         if octal or hexadecimal:
             byte = int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)
             parts.append(chr(byte) if 0 < byte < 0x80 else chr(_BYTE + byte))
-        elif other in ("u", "U"):
+        elif is_wrong:
             raise InvalidEscapeSequence(
                 "invalid Unicode escape",
                 hint="Unicode escapes must be \\uXXXX or \\UXXXXXXXX.",
@@ -138,10 +139,9 @@ def _unescape(body: str, offset: int, text: str, end: int) -> str:
         elif 0xD800 <= unit <= 0xDBFF:
             high = unit
         elif unit == 0 or unit > 0x10FFFF:
-            written = f' at or near "{match.group()}"'
-            message = f"invalid Unicode escape value{written}"
+            message = f'invalid Unicode escape value at or near "{match.group()}"'
             raise SqlSyntaxError(message, position=offset + match.start())
-        elif 0xDC00 <= unit <= 0xDFFF:
+        elif is_low:
             raise SqlSyntaxError(
                 f'invalid Unicode surrogate pair at or near "{match.group()}"',
                 position=offset + match.start(),
@@ -155,9 +155,7 @@ def _unescape(body: str, offset: int, text: str, end: int) -> str:
 
 
 def _surrogate_error(text: str, position: int) -> SqlSyntaxError:
-    near = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)|[^\\']+|'", re.S).match(
-        text, position
-    )
+    near = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})|.", re.S).match(text, position)
     return SqlSyntaxError(
         f'invalid Unicode surrogate pair at or near "{near.group() if near else ""}"',
         position=position,
@@ -229,18 +227,22 @@ def _unescape_unicode(body: str, escape: str, offset: int) -> str:
         doubled, short, long = match.groups()
         unit = int(short or long, 16) if short or long else -1
         at = offset + match.start()
-        if high and (between or not 0xDC00 <= unit <= 0xDFFF):
+        if high and between:
             raise SqlSyntaxError("invalid Unicode surrogate pair", position=offset + position)
         parts.append(between)
         position = match.end()
-        if doubled:
-            parts.append(escape)
-        elif unit < 0:
+        if unit < 0 and not doubled:
             raise SqlSyntaxError(
                 "invalid Unicode escape",
                 hint="Unicode escapes must be \\XXXX or \\+XXXXXX.",
                 position=at,
             )
+        if unit == 0 or unit > 0x10FFFF:
+            raise SqlSyntaxError("invalid Unicode escape value", position=at)
+        if high and not 0xDC00 <= unit <= 0xDFFF:
+            raise SqlSyntaxError("invalid Unicode surrogate pair", position=at)
+        if doubled:
+            parts.append(escape)
         elif high:
             parts.append(_joined(high, unit))
             high = 0
@@ -248,11 +250,9 @@ def _unescape_unicode(body: str, escape: str, offset: int) -> str:
             high = unit
         elif 0xDC00 <= unit <= 0xDFFF:
             raise SqlSyntaxError("invalid Unicode surrogate pair", position=at)
-        elif unit == 0 or unit > 0x10FFFF:
-            raise SqlSyntaxError("invalid Unicode escape value", position=at)
         else:
             parts.append(chr(unit))
     if high:
-        raise SqlSyntaxError("invalid Unicode surrogate pair", position=offset + len(body))
+        raise SqlSyntaxError("invalid Unicode surrogate pair", position=offset + position)
     parts.append(body[position:])
     return "".join(parts)

@@ -1,0 +1,25 @@
+-- errors within literals
+select U&'wrong: \db99xy';
+select U&'a\d800', 1;
+select U&'\d800x\0041';
+select U&'\d800\0041';
+select U&'\d800\\x';
+select U&'a\d800\dc0';
+select U&'a\d800\';
+select U&'\d800\0000';
+select U&'\d800\+110000';
+select U&'a!d800xy!0041z' uescape '!';
+select U&"\d800xy";
+select U&'\dc00xy';
+select E'wrong: \udb99xy';
+select E'\ud800\n';
+select E'\ud800\u00';
+select E'\ud800\u0041';
+select E'\ud800';
+select E'\ud800\\';
+select E'\udc00xy';
+select array[[1, 2]] || array[3];
+select array[1] || array[[[2]]];
+select array_cat(array[[1, 2]], array[[1, 2, 3]]);
+select array_cat(array[[[1]]], array[1]);
+select array_cat(array[[1, 2]], array[[3, 4]]) || array[5, 6];
