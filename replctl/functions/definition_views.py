@@ -37,6 +37,9 @@ from replctl.types import builtin
 from replctl.types.builtin import Type
 from replctl.types.type_kind import TypeStorage
 
+#: The OIDs of the languages in pg_language.
+_LANGUAGES = {"internal": 12, "c": 13, "sql": 14, "plpgsql": 13488}
+
 
 def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
     privileges = context.environment.privileges
@@ -238,9 +241,16 @@ def _pg_proc(context: FunctionContext) -> Iterator[Row]:
             "pronargs": len(function.argument_types), "prorettype": types[function.result].oid,
             "proargtypes": " ".join(str(types[name].oid) for name in function.argument_types),
             "prosrc": function.source,
+            # the source of an internal function is the name of a function in C
+            "prolang": _LANGUAGES["internal" if function.source.isidentifier() else "sql"],
+            "provariadic": types[function.variadic].oid if function.variadic else 0,
+            "pronargdefaults": len(function.defaults),
         }  # fmt: skip
     for row in stored_rows(context, "pg_proc"):
-        yield {**row, "pronargs": len(row["proargtypes"].split())}
+        yield {
+            **row, "pronargs": len(row["proargtypes"].split()),
+            "prolang": _LANGUAGES[row["prolang"]],
+        }  # fmt: skip
 
 
 def _pg_operator(context: FunctionContext) -> Iterator[Row]:
@@ -300,8 +310,16 @@ def _pg_constraint(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_partitioned_table(context: FunctionContext) -> Iterator[Row]:
+    oids = relation_oids(context.catalog, (RelKind.PARTITIONED_TABLE,))
+    relations = load_relations(context.catalog, oids)
     for row in stored_rows(context, "pg_partitioned_table"):
-        yield {**row, "partnatts": len(row["partattrs"].split())}
+        attnums = row["partattrs"].split()
+        columns = [relations[row["partrelid"]].column_at(int(attnum)) for attnum in attnums]
+        collations = (builtin.collations().get(column.collation or "", 0) for column in columns)
+        yield {
+            **row, "partnatts": len(attnums),
+            "partcollation": " ".join(map(str, collations)),
+        }  # fmt: skip
 
 
 def _pg_tables(context: FunctionContext) -> Iterator[Row]:
@@ -346,10 +364,11 @@ def _pg_tablespace(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_language(context: FunctionContext) -> Iterator[Row]:
     """Yield the languages in which functions can be written."""
-    for oid, name, is_trusted in ((12, "internal", 0), (13, "c", 0), (14, "sql", 1)):
+    for name, oid in _LANGUAGES.items():
         yield {
-            "oid": oid, "lanname": name, "lanowner": 10, "lanispl": 0,
-            "lanpltrusted": is_trusted, "lanplcallfoid": 0, "laninline": 0, "lanvalidator": 0,
+            "oid": oid, "lanname": name, "lanowner": 10, "lanispl": int(name == "plpgsql"),
+            "lanpltrusted": int(name in ("sql", "plpgsql")), "lanplcallfoid": 0, "laninline": 0,
+            "lanvalidator": 0,
         }  # fmt: skip
 
 

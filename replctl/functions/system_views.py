@@ -82,6 +82,7 @@ _DEFAULTS: dict[str, Row] = {
     },
     "pg_proc": {"prosecdef": 0, "provariadic": 0, "pronargdefaults": 0},
     "pg_operator": {"oprcanmerge": 0, "oprcanhash": 0, "oprcom": 0, "oprnegate": 0},
+    "pg_inherits": {"inhdetachpending": 0},
     "pg_index": {
         "indisexclusion": 0,
         "indcheckxmin": 0, "indisready": 1, "indislive": 1,
