@@ -88,7 +88,7 @@ def plus_interval(micros: int, value: Interval) -> int:
     return finite_timestamp(finite_timestamp((day + days) * USECS_PER_DAY + clock) + rest)
 
 
-def _plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
+def plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
     """Add months and then days in the local time of a zone (date_add)."""
     zone = zone_of(zone_name)
     if interval_arithmetic.is_infinite(value) or is_infinite_timestamp(micros):
@@ -406,8 +406,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "timestamp_izone": _by_interval(-1),
     "timestamptz_izone": _by_interval(1),
     "float8_timestamptz": _from_epoch,
-    "timestamptz_pl_interval_at_zone": _plus_in_zone,
-    "timestamptz_mi_interval_at_zone": lambda micros, value, zone_name: _plus_in_zone(
+    "timestamptz_pl_interval_at_zone": plus_in_zone,
+    "timestamptz_mi_interval_at_zone": lambda micros, value, zone_name: plus_in_zone(
         micros, interval_arithmetic.negative(value), zone_name
     ),
     **_overlaps_of("timestamp", plus_interval),

@@ -463,7 +463,7 @@ def _run(
         raise failure.error from failure
 
 
-def _found(text: str, path: str, variables: str | None, silent: bool) -> list[Any]:
+def found_items(text: str, path: str, variables: str | None, silent: bool) -> list[Any]:
     """Return all items that a path finds; in silent mode, only those before an error."""
     found: list[Any] = []
     _run(lambda execution: found.extend(execution.items()), text, path, variables, silent)
@@ -476,7 +476,7 @@ def _exists(text: str, path: str, variables: str | None = None, silent: bool = T
 
 
 def _match(text: str, path: str, variables: str | None = None, silent: bool = True) -> bool | None:
-    found = _found(text, path, variables, silent)
+    found = found_items(text, path, variables, silent)
     if len(found) == 1 and (found[0] is None or isinstance(found[0], bool)):
         return found[0]
     if not silent:
@@ -485,11 +485,11 @@ def _match(text: str, path: str, variables: str | None = None, silent: bool = Tr
 
 
 def _query_array(text: str, path: str, variables: str, silent: bool) -> str:
-    return jsonb.dump(_found(text, path, variables, silent))
+    return jsonb.dump(found_items(text, path, variables, silent))
 
 
 def _query_first(text: str, path: str, variables: str, silent: bool) -> str | None:
-    found = _found(text, path, variables, silent)
+    found = found_items(text, path, variables, silent)
     return jsonb.dump(found[0]) if found else None
 
 

@@ -1,6 +1,7 @@
-"""Set-returning functions that compute only with their arguments (numeric.c and jsonfuncs.c).
+"""Set-returning functions that compute only with their arguments (numeric.c, timestamp.c,
+jsonfuncs.c and jsonpath_exec.c).
 
-Each function takes and returns texts, and returns rows.
+Each function takes and returns texts, except that timestamps are microseconds.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from replctl.adt import jsonb
+from replctl.adt import interval_arithmetic, jsonb
+from replctl.adt.datetime_arithmetic import plus_in_zone, plus_interval
 from replctl.adt.numeric_scale import CONTEXT
 from replctl.errors import InvalidParameterValue
+from replctl.types.interval import interval_in
 from replctl.types.numeric import numeric_in, numeric_out
 
 Rows = list[list[str | None]]
@@ -37,6 +40,35 @@ def _series(start: str, stop: str, step: str = "1") -> Rows:
 
 def _sum(left: Decimal, right: Decimal) -> Decimal:
     return CONTEXT.add(left, right)
+
+
+def _times(start: int, stop: int, step: str, zone: str | None = None) -> list[list[int]]:
+    """Return the values of generate_series() for timestamps.
+
+    Args:
+        zone: the time zone of days and months; None for UTC, and for timestamps without a zone.
+    """
+    increment = interval_in(step)
+    direction = interval_arithmetic.key(increment)
+    if direction == 0:
+        raise InvalidParameterValue("step size cannot equal zero")
+    if interval_arithmetic.is_infinite(increment):
+        raise InvalidParameterValue("step size cannot be infinite")
+    rows, value = [], start
+    while value <= stop if direction > 0 else value >= stop:
+        rows.append([value])
+        if zone is None:
+            value = plus_interval(value, increment)
+        else:
+            value = plus_in_zone(value, increment, zone)
+    return rows
+
+
+def _path_query(value: str, path: str, variables: str, silent: bool) -> Rows:
+    """Return the items that jsonb_path_query() finds."""
+    from replctl.adt.jsonpath_exec import found_items  # few queries need it
+
+    return [[jsonb.dump(item)] for item in found_items(value, path, variables, silent)]
 
 
 def _members(function: str, text: str) -> dict[str, object]:
@@ -72,9 +104,13 @@ def _elements(text: str) -> list[object]:
 
 
 #: The functions by their names in pg_proc.prosrc.
-VALUE_SETS: dict[str, Callable[..., Sequence[Sequence[str | None]]]] = {
+VALUE_SETS: dict[str, Callable[..., Sequence[Sequence[int | str | None]]]] = {
     "generate_series_numeric": _series,
     "generate_series_step_numeric": _series,
+    "generate_series_timestamp": _times,
+    "generate_series_timestamptz": _times,
+    "generate_series_timestamptz_at_zone": _times,
+    "jsonb_path_query": _path_query,
     "jsonb_each": _each,
     "jsonb_each_text": _each_text,
     "jsonb_object_keys": _keys,

@@ -248,7 +248,12 @@ def _made(source: str, *args: nodes.Expr, types: tuple[str, ...] | None = None) 
     function = _function(source, *(types or (arg.type for arg in args)))
     collation = "default" if "text" in function.argument_types else None
     return nodes.FuncExpr(
-        function.oid, function.name, function.result, args, input_collation=collation
+        function.oid,
+        function.name,
+        function.result,
+        args,
+        input_collation=collation,
+        returns_set=function.returns_set,
     )
 
 
@@ -317,6 +322,9 @@ _ZONE_ARGUMENT: dict[str, Callable[..., nodes.Expr | None]] = {
     ),
     "timestamptz_mi_interval": _in_zone(
         "timestamptz_mi_interval_at_zone", "timestamptz", "interval", "text"
+    ),
+    "generate_series_timestamptz": _in_zone(
+        "generate_series_timestamptz_at_zone", "timestamptz", "timestamptz", "interval", "text"
     ),
     "timestamptz_age": lambda zone, *args: (
         _made("timestamp_age", *(_local(zone, arg) for arg in args)) if len(args) == 2 else None

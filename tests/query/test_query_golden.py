@@ -32,6 +32,7 @@ WITHOUT_SPARK = (
     "outer_aggregates",
     "project_set",
     "recursion",
+    "series",
     "set_row",
     "target_name",
     "text_search_names",
