@@ -20,11 +20,10 @@ from replctl.query.information_schema.visibility import Row
 #: Views that are always empty, such as those of triggers and foreign tables.
 _EMPTY = frozenset(
     """_pg_foreign_data_wrappers _pg_foreign_servers _pg_foreign_table_columns _pg_foreign_tables
-    _pg_user_mappings check_constraint_routine_usage column_options
+    _pg_user_mappings column_options
     foreign_data_wrapper_options foreign_data_wrappers
     foreign_server_options foreign_servers foreign_table_options foreign_tables
-    role_routine_grants role_udt_grants role_usage_grants routine_column_usage
-    routine_routine_usage routine_sequence_usage routine_table_usage transforms
+    routine_column_usage routine_routine_usage routine_sequence_usage routine_table_usage transforms
     triggered_update_columns triggers user_mapping_options
     user_mappings""".split()
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from replctl.catalog.acl import PUBLIC, AclItem, Privilege, default_acl
-from replctl.catalog.aclchk import column_acls, privileges_of, relation_acl
+from replctl.catalog.acl import PUBLIC, AclItem, Privilege, decode_acl, default_acl
+from replctl.catalog.aclchk import column_acls, function_acl, privileges_of, relation_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_proc import list_functions
 from replctl.functions.function_context import FunctionContext
+from replctl.functions.view_rows import stored_rows
+from replctl.query.information_schema.routines import routine_place
 from replctl.query.information_schema.visibility import (
     COLUMN_RIGHTS,
     TABLE_RIGHTS,
@@ -18,6 +21,7 @@ from replctl.query.information_schema.visibility import (
     relations,
     yes_or_no,
 )
+from replctl.types.type_kind import TypeKind
 
 
 def _enabled_roles(context: FunctionContext) -> Iterator[Row]:
@@ -49,9 +53,9 @@ def _relation_items(context: FunctionContext, relation: Relation) -> tuple[AclIt
 
 
 def _granted(
-    context: FunctionContext, relation: Relation, item: AclItem, privilege: Privilege
+    context: FunctionContext, owner: int, item: AclItem, privilege: Privilege
 ) -> Row | None:
-    """Return the row of a privilege; None if the current role may not see it.
+    """Return the row of a privilege, without its object; None if the current role may not see it.
 
     The role sees privileges of PUBLIC.  It also sees the privileges whose grantor or grantee is the
     role itself, or a role whose privileges it has.
@@ -61,11 +65,10 @@ def _granted(
     if not is_public and not any(map(privileges.acts_for, (item.grantor, item.grantee))):
         return None
     grantee = privileges_of(context.environment.catalog, item.grantee)
-    is_owner = not is_public and grantee.acts_for(relation.owner)
+    is_owner = not is_public and grantee.acts_for(owner)
     return {
         "grantor": names[item.grantor],
         "grantee": "PUBLIC" if is_public else names[item.grantee],
-        **place(context, relation),
         "privilege_type": privilege.word,
         "is_grantable": yes_or_no(is_owner or privilege in item.options),
     }
@@ -77,9 +80,12 @@ def _table_privileges(context: FunctionContext) -> Iterator[Row]:
             for letter in item.privileges:
                 if letter not in TABLE_RIGHTS:
                     continue
-                row = _granted(context, relation, item, Privilege(letter))
+                row = _granted(context, relation.owner, item, Privilege(letter))
                 if row is not None:
-                    yield {**row, "with_hierarchy": yes_or_no(letter == Privilege.SELECT)}
+                    yield {
+                        **row, **place(context, relation),
+                        "with_hierarchy": yes_or_no(letter == Privilege.SELECT),
+                    }  # fmt: skip
 
 
 def _column_privileges(context: FunctionContext) -> Iterator[Row]:
@@ -92,19 +98,48 @@ def _column_privileges(context: FunctionContext) -> Iterator[Row]:
                 for letter in item.privileges:
                     if letter not in COLUMN_RIGHTS:
                         continue
-                    row = _granted(context, relation, item, Privilege(letter))
+                    row = _granted(context, relation.owner, item, Privilege(letter))
                     key = () if row is None else tuple(row.values())
                     if row is not None and key not in seen:
                         seen.add(key)
-                        yield {**row, "column_name": column.name}
+                        yield {**row, **place(context, relation), "column_name": column.name}
 
 
-def _role_table_grants(context: FunctionContext) -> Iterator[Row]:
-    return (row for row in _table_privileges(context) if row["grantee"] != "PUBLIC")
+def _routine_privileges(context: FunctionContext) -> Iterator[Row]:
+    """Yield the privileges on user-defined functions."""
+    for function in list_functions(context.catalog):
+        acl = function_acl(context.catalog, function.oid)
+        for item in default_acl("function", function.owner) if acl is None else acl:
+            row = _granted(context, function.owner, item, Privilege.EXECUTE)
+            if row is not None:
+                yield {**row, **routine_place(context, function)}
 
 
-def _role_column_grants(context: FunctionContext) -> Iterator[Row]:
-    return (row for row in _column_privileges(context) if row["grantee"] != "PUBLIC")
+def _udt_privileges(context: FunctionContext) -> Iterator[Row]:
+    """Yield the privileges on composite types, also those of the rows of tables and views."""
+    environment = context.environment
+    for stored in stored_rows(context, "pg_type"):
+        if stored["typtype"] != TypeKind.COMPOSITE:
+            continue
+        owner, acl = int(stored["typowner"]), decode_acl(stored["typacl"])
+        for item in default_acl("type", owner) if acl is None else acl:
+            row = _granted(context, owner, item, Privilege.USAGE)
+            if row is not None:
+                yield {
+                    **row, "privilege_type": "TYPE USAGE", "udt_catalog": environment.database,
+                    "udt_schema": environment.schema_name(int(stored["typnamespace"])),
+                    "udt_name": stored["typname"],
+                }  # fmt: skip
+
+
+def _by_role(view: Callable[[FunctionContext], Iterator[Row]]) -> Callable[..., Iterator[Row]]:
+    """Return a function that yields the privileges whose grantor or grantee is an enabled role."""
+
+    def rows(context: FunctionContext) -> Iterator[Row]:
+        roles = {row["role_name"] for row in _enabled_roles(context)}
+        return (row for row in view(context) if roles & {row["grantor"], row["grantee"]})
+
+    return rows
 
 
 VIEWS = {
@@ -112,7 +147,11 @@ VIEWS = {
     "applicable_roles": _applicable_roles,
     "administrable_role_authorizations": _administrable_roles,
     "table_privileges": _table_privileges,
-    "role_table_grants": _role_table_grants,
+    "role_table_grants": _by_role(_table_privileges),
     "column_privileges": _column_privileges,
-    "role_column_grants": _role_column_grants,
+    "role_column_grants": _by_role(_column_privileges),
+    "routine_privileges": _routine_privileges,
+    "role_routine_grants": _by_role(_routine_privileges),
+    "udt_privileges": _udt_privileges,
+    "role_udt_grants": _by_role(_udt_privileges),
 }

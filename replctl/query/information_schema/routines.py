@@ -26,10 +26,7 @@ def _routines(context: FunctionContext) -> Iterator[Row]:
     for function in _visible(context):
         is_sql = function.language == "sql"
         yield {
-            **_specific(context, function),
-            "routine_catalog": context.environment.database,
-            "routine_schema": context.environment.schema_name(function.schema_oid),
-            "routine_name": function.name, "routine_type": "FUNCTION",
+            **routine_place(context, function), "routine_type": "FUNCTION",
             **_type(context, function.result, "type_udt"), "dtd_identifier": "0",
             "routine_body": "SQL" if is_sql else "EXTERNAL",
             "routine_definition": function.body if privileges.acts_for(function.owner) else None,
@@ -51,6 +48,16 @@ def _parameters(context: FunctionContext) -> Iterator[Row]:
                 "parameter_name": name or None, **_type(context, type_, "udt"),
                 "dtd_identifier": str(place),
             }  # fmt: skip
+
+
+def routine_place(context: FunctionContext, function: UserFunction) -> Row:
+    """Return the columns that name a function."""
+    return {
+        **_specific(context, function),
+        "routine_catalog": context.environment.database,
+        "routine_schema": context.environment.schema_name(function.schema_oid),
+        "routine_name": function.name,
+    }
 
 
 def _specific(context: FunctionContext, function: UserFunction) -> Row:
