@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.column_origin import ColumnOrigin, column_origins
 from replctl.catalog.namespace import relation_named
-from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_class import Column, Relation, leaf_partitions
 from replctl.catalog.pg_replication_slots import SessionOrigin
 from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.transaction import Catalog
 from replctl.commands.alter_object import rename
 from replctl.commands.alter_table import alter_table
 from replctl.commands.comment import comment
 from replctl.commands.create_missing import carry_out_text
 from replctl.errors import InternalError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.lake import block
+from replctl.lake.partition_repair import top_of
 from replctl.lake.waiting import when_free
 from replctl.lake.widened_column import is_wider
 from replctl.open_node import open_subscriber
@@ -65,9 +67,16 @@ def follow_schema(session: Session, run: SubscriptionRun, change: SchemaChange) 
             run.subscriber.state.origin_name, change.lsn - 1, schema_lsn=change.lsn
         )
         with _in_transaction(own):
-            for name, columns in changes.items():
-                target = run.subscription.table_map.target(name)
-                when_free(own, partial(_follow, own, run.subscription, target, columns))
+            targets = {run.subscription.table_map.target(name): c for name, c in changes.items()}
+            for target in _in_order(own, targets):
+                when_free(own, partial(_follow, own, run.subscription, target, targets))
+
+
+def _in_order(session: Session, targets: Collection[RelationName]) -> list[RelationName]:
+    """Return targets by their OIDs, the order in which `common_changes` has partitions."""
+    with session.read() as catalog:
+        found = {target: relation_named(catalog, *target) for target in targets}
+    return sorted(targets, key=lambda target: item.oid if (item := found[target]) else 0)
 
 
 def follow_copied(session: Session, run: SubscriptionRun, name: RelationName, lsn: int) -> None:
@@ -98,8 +107,10 @@ def follow_copied(session: Session, run: SubscriptionRun, name: RelationName, ls
             origins = column_origins(catalog.connection, run.subscription.oid, oids)
         if relation is None or relation.oid not in origins:
             return
-        changes = copied_changes(relation, origins[relation.oid], definition)
-        if any(_Followed(relation, run.subscription, changes).statements()):
+        changes = {target: copied_changes(relation, origins[relation.oid], definition)}
+        with own.read() as catalog:
+            followed = _followed(catalog, run.subscription, relation, changes)
+        if any(followed.statements()):
             with _in_transaction(own):
                 when_free(own, partial(_follow, own, run.subscription, target, changes))
 
@@ -193,17 +204,67 @@ def _free_renames(
 
 
 def _follow(
-    session: Session, subscription: Subscription, target: RelationName, changes: ColumnChanges
+    session: Session,
+    subscription: Subscription,
+    target: RelationName,
+    changes: Mapping[RelationName, ColumnChanges],
 ) -> None:
     """Change a table in the open transaction.  Ignore a missing table: it is reported when changes
     of its rows arrive.
+
+    Args:
+        changes: the changes of all tables, by the names of the targets.
     """
     with session.read() as catalog:
         relation = relation_named(catalog, *target)
-    if relation is None:
-        return
-    for text in _Followed(relation, subscription, changes).statements():
+        if relation is None:
+            return
+        followed = _followed(catalog, subscription, relation, changes)
+    for text in followed.statements():
         carry_out_text(text, partial(_run, session))
+
+
+def _followed(
+    catalog: Catalog,
+    subscription: Subscription,
+    relation: Relation,
+    changes: Mapping[RelationName, ColumnChanges],
+) -> _Followed:
+    """Return a table with the changes that it follows.  A partition follows in its topmost
+    ancestor.
+    """
+    own = changes[relation.relation_name]
+    top = top_of(catalog, relation)
+    if top.oid != relation.oid:
+        names = [leaf.relation_name for leaf in leaf_partitions(catalog, top)]
+        is_first = names[0] == relation.relation_name
+        own = common_changes(own, [changes.get(name) for name in names], is_first=is_first)
+    return _Followed(relation, top, subscription, own)
+
+
+def common_changes(
+    own: ColumnChanges, partitions: Sequence[ColumnChanges | None], *, is_first: bool
+) -> ColumnChanges:
+    """Return the changes of a partition that its root must follow.  It drops or renames a column
+    only if the published tables of all partitions do, because others still need the column.  It
+    does so once, for the first partition.
+
+    Args:
+        own: the changes of the partition.
+        partitions: those of all partitions of the root; None for one without changes.
+        is_first: the partition is the first one.
+    """
+    if not is_first:
+        return replace(own, dropped=(), renamed=())
+    return replace(
+        own,
+        dropped=tuple(
+            name for name in own.dropped if all(c and name in c.dropped for c in partitions)
+        ),
+        renamed=tuple(
+            pair for pair in own.renamed if all(c and pair in c.renamed for c in partitions)
+        ),
+    )
 
 
 def _run(session: Session, statement: ast.Statement) -> None:
@@ -220,16 +281,22 @@ def _run(session: Session, statement: ast.Statement) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """A table that follows the changes of a published table."""
+    """A table that follows the changes of a published table.
+
+    Attributes:
+        top: the table in which the columns change: the topmost ancestor if `relation` is a
+            partition.
+    """
 
     relation: Relation
+    top: Relation
     subscription: Subscription
     changes: ColumnChanges
 
     @property
     def table(self) -> str:
-        """Return the name of the table in SQL."""
-        return self.relation.quoted_name
+        """Return the name in SQL of the table in which the columns change."""
+        return self.top.quoted_name
 
     def statements(self) -> Iterator[str]:
         """Yield the statements that change the table, without semicolons.  Leave out changes that
@@ -336,5 +403,6 @@ class _Followed:
             f'column "{column}" of table "{self.relation.qualified_name}" cannot follow the'
             " published column",
             detail=detail,
-            hint=f"Use {statement}; ALTER SUBSCRIPTION {subscription} REFRESH TABLE {self.table};",
+            hint=f"Use {statement}; ALTER SUBSCRIPTION {subscription} REFRESH TABLE"
+            f" {self.relation.quoted_name};",
         )

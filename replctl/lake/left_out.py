@@ -24,6 +24,7 @@ from replctl.errors import (
 )
 from replctl.expr.builtin_environment import BuiltinEnvironment
 from replctl.lake.delta_rules import delta_rules
+from replctl.lake.partition_tree import top_relation
 from replctl.types.delta_type import is_native
 from replctl.types.quote import quote_identifier, quote_string
 
@@ -116,9 +117,7 @@ def _adding_hint(relation: Relation, name: str, tree: Mapping[int, Relation]) ->
     column = next((c for c in relation.columns if stored[c.attnum].name == name), None)
     if column is None or is_native(column.type):
         return None
-    top = relation
-    while top.parents:
-        top = tree[top.parents[0]]
+    top = top_relation(relation, tree)
     type_ = BuiltinEnvironment().format_type(column.type, column.typmod)
     added = f"{quote_identifier(column.name)} {type_}"
     return f"Use ALTER TABLE {top.quoted_name} ADD COLUMN {added};"

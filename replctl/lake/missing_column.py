@@ -16,12 +16,14 @@ from replctl.types.type_modifier import format_type
 
 
 def missing_columns(
-    relation: Relation, remote: RemoteRelation, names: Sequence[str]
+    relation: Relation, remote: RemoteRelation, names: Sequence[str], top: Relation
 ) -> ObjectNotInPrerequisiteState:
     """Return the error for published columns that a table lacks, or that it generates (55000).
 
     Args:
         names: the names of these columns.
+        top: the topmost ancestor of a partition, which gets its columns from there; the table
+            itself if it is no partition.
     """
     noun = "column" if len(names) == 1 else "columns"
     shown = ", ".join(f'"{name}"' for name in names)
@@ -29,18 +31,20 @@ def missing_columns(
     return ObjectNotInPrerequisiteState(
         f'logical replication target relation "{relation.qualified_name}" is missing replicated'
         f" {noun}: {shown}",
-        hint=_hint(relation, columns, {column.name for column in remote.columns}),
+        hint=_hint(relation, columns, {column.name for column in remote.columns}, top.quoted_name),
     )
 
 
-def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -> str | None:
+def _hint(
+    relation: Relation, missing: Sequence[RemoteColumn], sent: set[str], name: str
+) -> str | None:
     """Return the hint with the statements that add a table's missing columns; None if the table
     generates one of them, or if the type of one is unknown here.
 
     Args:
         sent: the names of all published columns.
+        name: the name in SQL of the table to change.
     """
-    name = relation.quoted_name
     table = f"ALTER TABLE {name}"
     added = _clauses(missing)
     if added is None or any(relation.column(c.name) is not None for c in missing):
@@ -60,13 +64,16 @@ def _hint(relation: Relation, missing: Sequence[RemoteColumn], sent: set[str]) -
     return f"If the publisher has renamed {noun}, use {renames}otherwise, use {new}"
 
 
-def adding_statements(relation: Relation, remote: RemoteRelation) -> str:
+def adding_statements(relation: Relation, remote: RemoteRelation, top: Relation) -> str:
     """Return the statements that add the published columns that a table lacks; "" if there are
     none, or if the type of one is unknown here.
+
+    Args:
+        top: see `missing_columns`.
     """
     missing = [column for column in remote.columns if relation.column(column.name) is None]
     added = _clauses(missing)
-    return _statements(relation.quoted_name, missing, added) if added else ""
+    return _statements(top.quoted_name, missing, added) if added else ""
 
 
 def _clauses(columns: Sequence[RemoteColumn]) -> list[str] | None:

@@ -7,19 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replctl.catalog.pg_class import Column, Relation, leaf_partitions, load_relations
-from replctl.catalog.pg_inherits import ancestors_of, descendants_of
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.transaction import Catalog
 from replctl.lake.adopt import DeltaColumn, readable_column
 from replctl.lake.column_changes import stored_names
 from replctl.lake.delta_log import UNREADABLE, stored_columns
+from replctl.lake.partition_tree import partition_tree, top_relation
 
 
 def top_of(catalog: Catalog, relation: Relation) -> Relation:
     """Return the topmost ancestor of a partition; the relation itself if it is no partition."""
-    if not relation.is_partition:
-        return relation
-    top = ancestors_of(catalog, relation.oid)[-1]
-    return load_relations(catalog, [top])[top]
+    return top_relation(relation, partition_tree(catalog, relation))
 
 
 def changed_table(

@@ -76,6 +76,17 @@ def own_rules(relation: Relation, tree: dict[int, Relation]) -> tuple[PartitionR
     return tuple(rules)
 
 
+def top_relation(relation: Relation, tree: Mapping[int, Relation]) -> Relation:
+    """Return the topmost ancestor of a partition; the relation itself if it is no partition.
+
+    Args:
+        tree: the relation and its ancestors, by OID.
+    """
+    while relation.is_partition:
+        relation = tree[relation.parents[0]]
+    return relation
+
+
 def partition_tree(catalog: Catalog, relation: Relation) -> dict[int, Relation]:
     """Return a relation with all its descendants and, if it is a partition, its whole tree."""
     top = ([relation.oid, *ancestors_of(catalog, relation.oid)])[-1]

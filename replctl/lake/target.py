@@ -25,7 +25,7 @@ from replctl.expr.user_type import without_user_types
 from replctl.lake.delta_default import with_delta_default
 from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.lake.missing_column import missing_columns
-from replctl.lake.partition_tree import leaf_paths
+from replctl.lake.partition_tree import leaf_paths, top_relation
 from replctl.lake.table_read import relation_sources
 from replctl.lake.target_leaf import (
     delta_columns,
@@ -120,7 +120,7 @@ def replication_target(
     writable = {column.name for column in relation.columns} - computed
     missing = [name for name in positions if name not in writable]
     if missing:
-        raise missing_columns(relation, remote, missing)
+        raise missing_columns(relation, remote, missing, top_relation(relation, tree))
     columns = tuple(
         replace(
             _target_column(relation, column.attnum, positions.get(column.name), rules),

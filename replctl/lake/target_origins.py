@@ -10,7 +10,7 @@ from replctl.catalog.namespace import relation_named
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.lake.missing_column import adding_statements
-from replctl.lake.partition_tree import partition_tree
+from replctl.lake.partition_tree import partition_tree, top_relation
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.target_relations import leaves_of_root
 from replctl.relation_name import RelationName
@@ -67,7 +67,8 @@ class TargetOrigins:
         member = self._state.relations()[remote.relation_name]
         with self._state.session.read() as catalog:
             table = load_relations(catalog, [member.relid])[member.relid]
-        return adding_statements(table, remote)
+            top = top_relation(table, partition_tree(catalog, table))
+        return adding_statements(table, remote, top)
 
 
 def note_copied_origins(

@@ -10,7 +10,7 @@ from fix_cluster import relation_of
 from golden_script import answer_of
 
 from replctl.catalog.column_origin import ColumnOrigin
-from replctl.commands.follow_schema import copied_changes
+from replctl.commands.follow_schema import common_changes, copied_changes
 from replctl.replication.table_definition import ColumnChanges, ColumnDefinition, TableDefinition
 from replctl.session import Session
 
@@ -94,3 +94,12 @@ def test_two_columns_of_one_origin(session: Session) -> None:
     assert found == ColumnChanges()
     found = copied_changes(relation_of(session), origins, _table(_ID, _column(2, "d")))
     assert found.renamed == (("c", "d"),)
+
+
+def test_the_changes_of_a_partition_that_its_root_follows() -> None:
+    """A column that other partitions still need stays, and columns change once for all."""
+    both = ColumnChanges(dropped=("a",), renamed=(("b", "c"),), added=(_NEW,))
+    only = ColumnChanges(dropped=("a", "z"), renamed=(("b", "c"), ("x", "y")), added=(_NEW,))
+    assert common_changes(only, [only, both], is_first=True) == both
+    assert common_changes(both, [only, both], is_first=False) == ColumnChanges(added=(_NEW,))
+    assert common_changes(both, [both, None], is_first=True) == ColumnChanges(added=(_NEW,))

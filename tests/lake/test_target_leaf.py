@@ -9,7 +9,7 @@ from fix_cluster import relation_of
 from fix_replication import Database
 from owners_log import OwnersLog, field
 
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.target import local_target, replication_target
@@ -76,3 +76,17 @@ def test_constraints_that_use_it(
     assert caught.value.hint is not None
     database.run(caught.value.hint[caught.value.hint.index("ALTER") :])
     assert [leaf.name for leaf in _targets(session)[0].leaves] == ["high"]
+
+
+def test_the_hint_for_columns_that_a_partition_lacks(session: Session, database: Database) -> None:
+    """A partition gets its columns from its root."""
+    with session.read() as catalog:
+        leaf = relation_of(session, "low")
+        tree = partition_tree(catalog, leaf)
+    columns = (*_REMOTE.columns, RemoteColumn("w", "text", -1))
+    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+        replication_target(leaf, RemoteRelation("public", "low", columns, ("id",)), tree)
+    hint = caught.value.hint or ""
+    assert hint.endswith("use ALTER TABLE public.t ADD COLUMN w text;")
+    database.run("ALTER TABLE t ADD COLUMN w text")
+    assert relation_of(session, "low").column("w") is not None

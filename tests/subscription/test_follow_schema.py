@@ -246,3 +246,40 @@ def test_elements_of_arrays_are_widened(
     for database in (publisher, subscriber):
         assert database.rows(_QUERY) == rows
         assert ("a", "bigint[]", "f") in database.rows(_COLUMNS)
+
+
+def test_partitions_follow_in_their_root(publisher: Database, subscriber: Database) -> None:
+    table = (
+        "CREATE TABLE t (id int PRIMARY KEY, a text, b text) PARTITION BY RANGE (id);"
+        " CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10);"
+        " CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20)"
+    )
+    publisher.run(f"{table}; INSERT INTO t VALUES (1, 'a', 'b'), (11, 'a', 'b')")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(table)
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (follow_schema = true)"
+    )
+    assert subscriber.sync() == []
+    exchange = f"BEGIN; {_EXCHANGE[1]}; COMMIT"
+    add = "ALTER TABLE t ADD COLUMN n int"
+    _run(publisher, _EXCHANGE[0], exchange, _EXCHANGE[2], add, "UPDATE t SET n = id")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+    _run(publisher, "ALTER TABLE t DROP COLUMN a", "INSERT INTO t (id, b) VALUES (2, 'new')")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+
+    # Another partition of the target still needs the column
+    publisher.run("ALTER PUBLICATION p ADD TABLE low; ALTER TABLE t DETACH PARTITION low")
+    publisher.run("ALTER TABLE low DROP COLUMN n; ALTER TABLE low ADD COLUMN m int")
+    publisher.run("INSERT INTO low (id, m) VALUES (3, 3); INSERT INTO high (id, n) VALUES (13, 13)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, n, m FROM t ORDER BY id") == [
+        ("1", "1", None),
+        ("2", None, None),
+        ("3", None, "3"),
+        ("11", "11", None),
+        ("13", "13", None),
+    ]
