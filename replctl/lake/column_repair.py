@@ -175,7 +175,7 @@ def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Rela
 
 def _detaching(catalog: Catalog, relation: Relation, root: Relation) -> Repair:
     """Return the repair that detaches a partition.  If it is published under its own name, then no
-    publication publishes it any more.
+    publication lists it afterwards.
     """
     leaves = root.oid == relation.oid
     listed = published_tables(catalog, relids={relation.oid}) if leaves else []
