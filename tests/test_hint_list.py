@@ -218,7 +218,8 @@ HINTS: dict[str, str] = {
     "test_a_slot_is_read_again_after_its_hint",
     "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
     "Use {}": _COLUMNS,
-    "_hint(relation, columns, {column.name for column in remote.columns})": _COLUMNS,
+    "_hint(relation, columns, {column.name for column in remote.columns}, top.quoted_name)": ""
+    f"{_COLUMNS}",
     "_hint(catalog, relation, column, sent)": "subscription/test_native_columns.py::"
     "test_a_type_that_the_owner_changes_is_taken_over_by_the_hints",
     "To replicate the table without this column, give it a column list in its publication:"
