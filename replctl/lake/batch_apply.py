@@ -32,13 +32,7 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import take_over
 from replctl.lake.native_target import ConvertedNative
 from replctl.lake.partition_tree import subtree
-from replctl.lake.replicated_table import (
-    TableOutcome,
-    count_actions,
-    has_steps,
-    undone_leaves,
-    written_leaves,
-)
+from replctl.lake.replicated_table import TableOutcome, count_actions
 from replctl.lake.retry import repeated
 from replctl.lake.small_definition import remove_rows
 from replctl.lake.subscriber_state import SubscriberState
@@ -52,6 +46,7 @@ from replctl.lake.target_relations import (
     leaves_of_trees,
 )
 from replctl.lake.target_write import Locked, TargetWrite
+from replctl.lake.written_steps import has_steps, undone_leaves, written_leaves
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType

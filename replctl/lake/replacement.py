@@ -45,6 +45,15 @@ def replacement(location: str, commit: DeltaCommit) -> str | None:
     return _words(commit.operation.upper())
 
 
+def replacement_sentence(what: str, location: str, version: int) -> str:
+    """Return a sentence about a commit.
+
+    Args:
+        what: the predicate, as `replacement` returns it.
+    """
+    return f'Another program {what} in version {version} of the Delta table "{location}".'
+
+
 def replaces_table(location: str, commit: DeltaCommit) -> bool:
     """Return whether a commit replaces all rows of a table.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from replctl import spark
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.file_layout import delta_properties
 from replctl.catalog.nextval import RestartedSequences
 from replctl.catalog.pg_class import Relation
@@ -21,9 +20,8 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.expr.nextval_call import NumberedCalls
-from replctl.lake.commit_log import commits_since
 from replctl.lake.conflict_message import doubly_published, violation
-from replctl.lake.delta_log import applied_step, latest_version, written_step
+from replctl.lake.delta_log import latest_version
 from replctl.lake.file_layout import current_layout
 from replctl.lake.left_out import left_out_error
 from replctl.lake.native_target import check_native
@@ -486,89 +484,6 @@ def _restore_properties(session: Session, leaf: Relation) -> None:
     wanted = TABLE_PROPERTIES | delta_properties(leaf.options)
     if not wanted.items() <= table_state(storage.location).properties.items():
         spark.jobs.set_properties(session.engine(), storage.location, wanted)
-
-
-def written_leaves(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> dict[int, int | None]:
-    """Return the targets that a batch has written, with their versions before the write.
-
-    Args:
-        targets: the version before the write and the step of each target, by OID.
-        application: returns Delta's transaction identifier for a table.
-    """
-    steps = _written_steps(session, tables, targets, application)
-    return {relid: targets[relid].version for relid, is_undone in steps.items() if not is_undone}
-
-
-def has_steps(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> bool:
-    """Return whether the log of a target has its step, even if it was undone."""
-    return bool(_written_steps(session, tables, targets, application))
-
-
-def undone_leaves(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> set[int]:
-    """Return the targets that need a new step to be written: their step was written and then
-    undone, or the subscription has written a later one.
-
-    Two tables of a subscription may share a leaf partition.  Delta skips a step that is smaller
-    than the newest one.
-    """
-    steps = _written_steps(session, tables, targets, application)
-    passed = {
-        relid
-        for relid in targets.keys() - steps.keys()
-        if _is_passed(tables.get(relid), targets[relid], application(relid))
-    }
-    return passed | {relid for relid, is_undone in steps.items() if is_undone}
-
-
-def _is_passed(table: Relation | None, write: WriteStep, application: str) -> bool:
-    """Return whether a table has a later step than the one that will write it."""
-    storage = None if table is None else table.storage
-    if storage is None:
-        return False
-    newest = latest_version(storage.location)
-    if newest is None or newest == write.version:
-        return False
-    found = written_step(storage.location, application)
-    return found is not None and found > write.number
-
-
-def _written_steps(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> dict[int, bool]:
-    """Return the targets whose step is in the table's log, by OID, with True if it was undone."""
-    result: dict[int, bool] = {}
-    for relid, (version, step) in targets.items():
-        storage = tables[relid].storage if relid in tables else None
-        if storage is None or latest_version(storage.location) is None:
-            continue
-        with session.cluster.read(session.database_oid) as catalog:
-            commits = commits_since(
-                catalog, session.cluster, tables[relid], version, reads_files=False
-            )
-        undone = {number for commit in commits for number in commit.undoes}
-        for commit in commits:
-            found = applied_step(storage.location, application(relid), commit.version)
-            if commit.mark is not None and found == step:
-                result[relid] = commit.version in undone
-    return result
 
 
 def first_action(

@@ -28,7 +28,7 @@ from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.leftovers import take_over
 from replctl.lake.partition_tree import partition_tree
 from replctl.lake.reconciliation import Reconciliation
-from replctl.lake.replicated_table import ReplicatedTable, undone_leaves, written_leaves
+from replctl.lake.replicated_table import ReplicatedTable
 from replctl.lake.resync import begin_again, check_loss, check_ownership, objection
 from replctl.lake.retry import repeated
 from replctl.lake.row_owner import (
@@ -40,11 +40,13 @@ from replctl.lake.row_owner import (
 )
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import TableWriter, commit
+from replctl.lake.target_fault import replaced_rows
 from replctl.lake.target_origins import note_copied_origins
 from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lake.unfinished_batch import leave_batch
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
+from replctl.lake.written_steps import replaced_leaves, undone_leaves, written_leaves
 from replctl.relation_name import RelationName
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
@@ -126,7 +128,7 @@ class TargetCopy(TargetWrite):
         ):
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
-            copied = self._renewed_copy(relation, copied, tables)
+            copied = self._renewed_copy(relation, root, copied, tables)
             done = written_leaves(self._session, tables, copied.targets, self._check.application)
             writer = self.writer(locked, copied.xid)
             table = ReplicatedTable(
@@ -213,14 +215,28 @@ class TargetCopy(TargetWrite):
         )
 
     def _renewed_copy(
-        self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
+        self,
+        relation: SubscriptionRelation,
+        root: Relation,
+        copied: CopySnapshot,
+        tables: dict[int, Relation],
     ) -> CopySnapshot:
-        """Return a copy with new steps for the tables in which it was undone."""
-        undone = undone_leaves(self._session, tables, copied.targets, self._check.application)
-        if not undone:
+        """Return a copy with new steps for the tables that it must write again: it was undone, or
+        another program has replaced their rows.
+
+        Raises:
+            ObjectNotInPrerequisiteState: another program has replaced rows that the copy has added.
+                Some of them may still be there, so the copy cannot add them again (55000).
+        """
+        arguments = (self._session, tables, copied.targets, self._check.application)
+        replaced = replaced_leaves(*arguments)
+        if replaced and relation.method is CopyMethod.APPEND:
+            raise replaced_rows(self._subscription, root, next(iter(replaced.values())))
+        unwritten = undone_leaves(*arguments) | replaced.keys()
+        if not unwritten:
             return copied
         with self._state.writing() as catalog:
-            targets = self.steps(catalog, [tables[oid] for oid in undone])
+            targets = self.steps(catalog, [tables[oid] for oid in unwritten])
             renewed = replace(copied, targets={**copied.targets, **targets})
             update_subscription_relation(catalog, replace(relation, snapshot=renewed))
         return renewed

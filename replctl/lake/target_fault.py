@@ -25,7 +25,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_commit import DeltaCommit
 from replctl.lake.delta_log import written_step
-from replctl.lake.replacement import replacement
+from replctl.lake.replacement import replacement, replacement_sentence
 from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 
 #: The beginning of faults that a copy of another subscription, or of another table, has caused.
@@ -41,11 +41,8 @@ def note_replacement(catalog: Catalog, relation: Relation, commit: DeltaCommit) 
     location = relation.storage.location
     what = replacement(location, commit)
     if what is not None:
-        note_fault(
-            catalog.connection,
-            relids,
-            f'Another program {what} in version {commit.version} of the Delta table "{location}".',
-        )
+        sentence = replacement_sentence(what, location, commit.version)
+        note_fault(catalog.connection, relids, sentence)
 
 
 def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
@@ -165,17 +162,24 @@ def check_faults(
         )
     }
     for relid, relation in sorted(load_relations(catalog, faulty).items()):
-        fault, is_removal = faulty[relid], faulty[relid].startswith(_REMOVED)
-        writer = "copy" if is_removal else "program"
-        error = ObjectNotInPrerequisiteState(
-            f'rows of target table "{relation.qualified_name}" were replaced by another {writer}',
-            detail=fault,
-        )
-        if is_removal:  # the other rows are not this subscription's
-            error.hint = refresh_hint(subscription, relation.relation_name, "delete = none")
-        else:
-            offer_reconcile(error, subscription, relation.relation_name)
-        raise error
+        raise replaced_rows(subscription, relation, faulty[relid])
+
+
+def replaced_rows(
+    subscription: Subscription, relation: Relation, fault: str
+) -> ObjectNotInPrerequisiteState:
+    """Return the error about a table of a subscription with a fault (55000)."""
+    is_removal = fault.startswith(_REMOVED)
+    writer = "copy" if is_removal else "program"
+    error = ObjectNotInPrerequisiteState(
+        f'rows of target table "{relation.qualified_name}" were replaced by another {writer}',
+        detail=fault,
+    )
+    if is_removal:  # the other rows are not this subscription's
+        error.hint = refresh_hint(subscription, relation.relation_name, "delete = none")
+    else:
+        offer_reconcile(error, subscription, relation.relation_name)
+    return error
 
 
 def targets_of(catalog: Catalog, subscription: Subscription) -> Iterable[Relation]:

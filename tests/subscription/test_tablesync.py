@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from fix_replication import Database, connect
+from follow_hint import follow_hint
 from patience import wait_until
 
 from replctl import apply_worker
@@ -132,6 +135,46 @@ def test_a_subscription_that_is_dropped_leaves_no_half_copy(
     assert subscriber.rows("SELECT id FROM second") == [("2",)]
     assert subscriber.rows("SELECT slot_name FROM pg_replication_slots") == []
     assert subscriber.rows("SELECT roname FROM pg_replication_origin") == []
+
+
+@pytest.mark.parametrize("is_reconcile", [False, True])
+def test_rows_that_another_program_replaces_before_the_copy_ends(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_reconcile: bool,
+) -> None:
+    """An interrupted copy has written the table.  Another program restores an empty version."""
+    for database in (publisher, subscriber):
+        database.run("CREATE TABLE loose (a int); INSERT INTO loose VALUES (0); DELETE FROM loose")
+    ((path,),) = subscriber.rows("SELECT pg_relation_filepath('loose')")
+    empty = latest_version(path or "")
+    publisher.run("INSERT INTO loose VALUES (1), (2)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE loose")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    if is_reconcile:
+        assert subscriber.sync() == []
+        publisher.run("INSERT INTO loose VALUES (3)")
+        subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE loose")
+    with monkeypatch.context() as patch:
+        patch.setenv("REPLCTL_INJECTION_POINT", "tablesync.after-copy:error")
+        patch.setattr("replctl.injection_point._visits", Counter())
+        assert len(subscriber.sync()) == 1
+    assert subscriber.rows(_STATES) == [("loose", "d")]
+    engine.run(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {empty}")
+    failures = subscriber.sync()
+    if not is_reconcile:
+        (failure,) = failures
+        assert failure.error.message == (
+            'rows of target table "public.loose" were replaced by another program'
+        )
+        follow_hint(failure.error.hint, subscriber, lambda _name: publisher)
+        failures = subscriber.sync()
+    assert failures == []
+    query = "SELECT a FROM loose ORDER BY a"
+    assert subscriber.rows(query) == publisher.rows(query)
 
 
 def test_tables_are_synchronized_again(
