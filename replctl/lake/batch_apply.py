@@ -46,7 +46,7 @@ from replctl.lake.target_relations import (
     leaves_of_trees,
 )
 from replctl.lake.target_write import Locked, TargetWrite
-from replctl.lake.written_steps import has_steps, undone_leaves, written_leaves
+from replctl.lake.written_steps import WrittenSteps
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.conflict_type import ConflictType
@@ -270,7 +270,7 @@ class BatchApply(TargetWrite):
             # Finish the batch even if nothing seems left to write: Spark may have completed a
             # write since the tables were checked.  Other programs may also have written.
             targets = attempt.batch.writes[number]
-            undone = undone_leaves(self._session, tables, targets, self._check.application)
+            undone = WrittenSteps(self._session, tables, targets, self._check.application).undone()
             missing = ((leaves & undone) | leaves.difference(targets)).difference(done)
             attempt.batch = self._extend_batch(
                 attempt.batch, number, [tables[oid] for oid in missing], versions
@@ -358,7 +358,7 @@ class BatchApply(TargetWrite):
         if not is_own or _written(self._session, self._check, tables, batch, 0):
             return
         if any(
-            has_steps(self._session, tables, targets, self._check.application)
+            WrittenSteps(self._session, tables, targets, self._check.application)
             for targets in batch.writes
         ):
             self._take_back_batch()
@@ -493,7 +493,7 @@ def _written(
     """
     done: dict[int, int | None] = {}
     for targets in reversed(() if batch is None else batch.writes[number:]):
-        done |= written_leaves(session, tables, targets, check.application)
+        done |= WrittenSteps(session, tables, targets, check.application).leaves
     return done
 
 

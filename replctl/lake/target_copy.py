@@ -46,7 +46,7 @@ from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lake.unfinished_batch import leave_batch
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
-from replctl.lake.written_steps import replaced_leaves, undone_leaves, written_leaves
+from replctl.lake.written_steps import WrittenSteps
 from replctl.relation_name import RelationName
 from replctl.replication.apply_error import ReplicationConflict
 from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
@@ -128,8 +128,9 @@ class TargetCopy(TargetWrite):
         ):
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
-            copied = self._renewed_copy(relation, root, copied, tables)
-            done = written_leaves(self._session, tables, copied.targets, self._check.application)
+            written = self._written(copied, tables)
+            copied = self._renewed_copy(relation, root, copied, tables, written)
+            done = {oid: v for oid, v in written.leaves.items() if oid not in written.replaced}
             writer = self.writer(locked, copied.xid)
             table = ReplicatedTable(
                 self._session,
@@ -214,12 +215,16 @@ class TargetCopy(TargetWrite):
             Action.UPDATE in remote.actions, owned_conditions(ownership, deletion)
         )
 
+    def _written(self, copied: CopySnapshot, tables: dict[int, Relation]) -> WrittenSteps:
+        return WrittenSteps(self._session, tables, copied.targets, self._check.application)
+
     def _renewed_copy(
         self,
         relation: SubscriptionRelation,
         root: Relation,
         copied: CopySnapshot,
         tables: dict[int, Relation],
+        written: WrittenSteps,
     ) -> CopySnapshot:
         """Return a copy with new steps for the tables that it must write again: it was undone, or
         another program has replaced their rows.
@@ -228,11 +233,10 @@ class TargetCopy(TargetWrite):
             ObjectNotInPrerequisiteState: another program has replaced rows that the copy has added.
                 Some of them may still be there, so the copy cannot add them again (55000).
         """
-        arguments = (self._session, tables, copied.targets, self._check.application)
-        replaced = replaced_leaves(*arguments)
+        replaced = written.replaced
         if replaced and relation.method is CopyMethod.APPEND:
             raise replaced_rows(self._subscription, root, next(iter(replaced.values())))
-        unwritten = undone_leaves(*arguments) | replaced.keys()
+        unwritten = written.undone() | replaced.keys()
         if not unwritten:
             return copied
         with self._state.writing() as catalog:
@@ -353,7 +357,7 @@ class TargetCopy(TargetWrite):
         assert copied is not None
         with self._session.read() as catalog:
             tables = load_relations(catalog, copied.targets)
-        if written_leaves(self._session, tables, copied.targets, self._check.application):
+        if self._written(copied, tables).leaves:
             return
         with self._state.writing() as catalog:
             current = self._current(catalog, relation)

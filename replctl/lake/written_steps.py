@@ -30,68 +30,83 @@ class _WrittenStep:
     replacement: str | None
 
 
-def written_leaves(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> dict[int, int | None]:
-    """Return the targets that a batch has written, with their versions before the write.
+class WrittenSteps:
+    """The steps of a batch or copy that are in the logs of its targets, now.
 
     Args:
         targets: the version before the write and the step of each target, by OID.
         application: returns Delta's transaction identifier for a table.
     """
-    steps = _written_steps(session, tables, targets, application)
-    return {relid: targets[relid].version for relid, step in steps.items() if not step.is_undone}
 
+    def __init__(
+        self,
+        session: Session,
+        tables: Mapping[int, Relation],
+        targets: Mapping[int, WriteStep],
+        application: Callable[[int], str],
+    ) -> None:
+        self._tables, self._targets, self._application = tables, targets, application
+        self._steps = {
+            relid: step for relid in targets if (step := self._found(session, relid)) is not None
+        }
 
-def replaced_leaves(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> dict[int, str]:
-    """Return the written targets whose rows another program has replaced since, each with a
-    sentence that says how.
-    """
-    steps = _written_steps(session, tables, targets, application)
-    return {
-        relid: step.replacement
-        for relid, step in steps.items()
-        if step.replacement is not None and not step.is_undone
-    }
+    def __bool__(self) -> bool:
+        """Return whether the log of a target has its step, even if it was undone."""
+        return bool(self._steps)
 
+    @property
+    def leaves(self) -> dict[int, int | None]:
+        """Return the targets that are written, with their versions before the write."""
+        return {
+            relid: self._targets[relid].version
+            for relid, step in self._steps.items()
+            if not step.is_undone
+        }
 
-def has_steps(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> bool:
-    """Return whether the log of a target has its step, even if it was undone."""
-    return bool(_written_steps(session, tables, targets, application))
+    @property
+    def replaced(self) -> dict[int, str]:
+        """Return the written targets whose rows another program has replaced since, each with a
+        sentence that says how.
+        """
+        return {
+            relid: step.replacement
+            for relid, step in self._steps.items()
+            if step.replacement is not None and not step.is_undone
+        }
 
+    def undone(self) -> set[int]:
+        """Return the targets that need a new step to be written: their step was written and then
+        undone, or the subscription has written a later one.
 
-def undone_leaves(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> set[int]:
-    """Return the targets that need a new step to be written: their step was written and then
-    undone, or the subscription has written a later one.
+        Two tables of a subscription may share a leaf partition.  Delta skips a step that is smaller
+        than the newest one.
+        """
+        passed = {
+            relid
+            for relid in self._targets.keys() - self._steps.keys()
+            if _is_passed(self._tables.get(relid), self._targets[relid], self._application(relid))
+        }
+        return passed | {relid for relid, step in self._steps.items() if step.is_undone}
 
-    Two tables of a subscription may share a leaf partition.  Delta skips a step that is smaller
-    than the newest one.
-    """
-    steps = _written_steps(session, tables, targets, application)
-    passed = {
-        relid
-        for relid in targets.keys() - steps.keys()
-        if _is_passed(tables.get(relid), targets[relid], application(relid))
-    }
-    return passed | {relid for relid, step in steps.items() if step.is_undone}
+    def _found(self, session: Session, relid: int) -> _WrittenStep | None:
+        version, step = self._targets[relid]
+        storage = self._tables[relid].storage if relid in self._tables else None
+        if storage is None or latest_version(storage.location) is None:
+            return None
+        with session.cluster.read(session.database_oid) as catalog:
+            commits = commits_since(
+                catalog, session.cluster, self._tables[relid], version, reads_files=False
+            )
+        undone = {number for commit in commits for number in commit.undoes}
+        result = None
+        for place, commit in enumerate(commits):
+            found = applied_step(storage.location, self._application(relid), commit.version)
+            if commit.mark is not None and found == step:
+                later = commits[place + 1 :]
+                result = _WrittenStep(
+                    commit.version in undone, _replacement(storage.location, later)
+                )
+        return result
 
 
 def _is_passed(table: Relation | None, write: WriteStep, application: str) -> bool:
@@ -104,32 +119,6 @@ def _is_passed(table: Relation | None, write: WriteStep, application: str) -> bo
         return False
     found = written_step(storage.location, application)
     return found is not None and found > write.number
-
-
-def _written_steps(
-    session: Session,
-    tables: Mapping[int, Relation],
-    targets: Mapping[int, WriteStep],
-    application: Callable[[int], str],
-) -> dict[int, _WrittenStep]:
-    """Return the targets whose step is in the table's log, by OID."""
-    result: dict[int, _WrittenStep] = {}
-    for relid, (version, step) in targets.items():
-        storage = tables[relid].storage if relid in tables else None
-        if storage is None or latest_version(storage.location) is None:
-            continue
-        with session.cluster.read(session.database_oid) as catalog:
-            commits = commits_since(
-                catalog, session.cluster, tables[relid], version, reads_files=False
-            )
-        undone = {number for commit in commits for number in commit.undoes}
-        for place, commit in enumerate(commits):
-            found = applied_step(storage.location, application(relid), commit.version)
-            if commit.mark is not None and found == step:
-                result[relid] = _WrittenStep(
-                    commit.version in undone, _replacement(storage.location, commits[place + 1 :])
-                )
-    return result
 
 
 def _replacement(location: str, commits: Sequence[DeltaCommit]) -> str | None:
