@@ -5,7 +5,7 @@ import os
 
 import pytest
 from fix_clock import clock
-from fix_cluster import cluster, session
+from fix_cluster import cluster, new_catalog, session
 from fix_lake import lake
 from fix_lock import stopped
 from fix_postgres import postgres_server
@@ -58,6 +58,7 @@ __all__ = [
     "engine",
     "fresh_home",
     "lake",
+    "new_catalog",
     "postgres_server",
     "primary",
     "psql",

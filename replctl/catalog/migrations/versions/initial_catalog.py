@@ -18,4 +18,4 @@ down_revision = None
 
 def upgrade() -> None:
     """Create the tables and indexes of the schema."""
-    metadata.create_all(op.get_bind())
+    metadata.create_all(op.get_bind(), checkfirst=False)
