@@ -70,7 +70,7 @@ def _run(
     report = scratch / "report.json"
     pattern = "|".join(f"/{re.escape(name)}\\.sql$" for name in names)
     subprocess.run(
-        [sys.executable, str(folder / "compare.py"), "--jobs", "2", "--filter", pattern,
+        [sys.executable, str(folder / "compare.py"), "--jobs", "3", "--filter", pattern,
          "--json", str(report), "--show", "3", "--keep", str(scratch), "--timeout", "900"],
         env={**os.environ, "SPARK_REMOTE": address},
         check=False,
