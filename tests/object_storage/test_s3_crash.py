@@ -29,8 +29,8 @@ pytestmark = [
 
 #: Points at which the store has commits that the catalog does not know.
 _KINDS = {
-    "tablesync": ("after-copy", "before-finishedcopy"),
-    "apply": ("after-tables", "before-progress"),
+    "tablesync": ("before-finishedcopy",),
+    "apply": ("after-tables",),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from golden_script import differences
+from long_tests import LONG
 
 from replctl.session import Session
 
@@ -43,6 +44,23 @@ WITHOUT_SPARK = (
     "wrong_targets",
 )
 
+#: Long scripts whose subject has other scripts or tests.
+_LONG = {
+    "array_assignment",
+    "composite_rows",
+    "decoding_of_tables",
+    "enum_array",
+    "enum_cast",
+    "numeric_ranges",
+    "on_conflict_decoded",
+    "on_conflict_keys",
+    "on_conflict_rights",
+    "on_conflict_rules",
+    "on_conflict_wrong",
+    "project_set_rows",
+    "update_default",
+}
+
 
 @pytest.mark.parametrize("name", WITHOUT_SPARK)
 def test_answers_without_spark(name: str, session: Session) -> None:
@@ -52,8 +70,11 @@ def test_answers_without_spark(name: str, session: Session) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "path",
-    sorted(path for path in DATA.glob("*.out") if path.stem not in WITHOUT_SPARK),
-    ids=lambda path: path.stem,
+    [
+        pytest.param(path, marks=[LONG] if path.stem in _LONG else [], id=path.stem)
+        for path in sorted(DATA.glob("*.out"))
+        if path.stem not in WITHOUT_SPARK
+    ],
 )
 def test_answers_as_postgresql_does(path: Path, spark_session: Session) -> None:
     assert differences(spark_session, path) == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from golden_script import Step, answer_of, shown, steps_of
+from long_tests import LONG
 
 from replctl.catalog.cluster import Cluster
 from replctl.errors import Notice, PostgresError
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent / "data"
 SCRIPTS = {path.stem: path for path in sorted(DATA.glob("*.out"))}
 WITH_SPARK = [name for name, path in SCRIPTS.items() if "> \\sync;" in path.read_text("utf-8")]
-#: Minutes that long scripts take.
-_SLOW = {"type_change": 5}
+#: Scripts that take minutes.
+_LONG = {"type_change"}
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in WITH_SPARK])
@@ -34,10 +35,7 @@ def test_definitions(name: str, cluster: Cluster) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow(_SLOW[name])] if name in _SLOW else [])
-        for name in WITH_SPARK
-    ],
+    [pytest.param(name, marks=[LONG] if name in _LONG else []) for name in WITH_SPARK],
 )
 def test_replication(name: str, cluster: Cluster, engine: Engine) -> None:
     assert _Databases(cluster, lambda: engine).differences(SCRIPTS[name]) == []

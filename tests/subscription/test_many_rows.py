@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fix_replication import Database
+from long_tests import LONG
 
 from replctl.spark import staging
 
@@ -96,7 +97,9 @@ def test_a_row_that_violates_a_constraint_for_a_while(
     assert failure.error.sqlstate == "23514"
 
 
-@pytest.mark.parametrize("existing", ["", "INSERT INTO t VALUES (77, 'own', 7)"])
+@pytest.mark.parametrize(
+    "existing", [pytest.param("", marks=LONG), "INSERT INTO t VALUES (77, 'own', 7)"]
+)
 def test_a_copy_of_a_key_that_is_there_twice(
     publisher: Database, subscriber: Database, existing: str
 ) -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_replication import Database
+from long_tests import LONG, sampled
 
 from replctl.errors import (
     FeatureNotSupported,
@@ -51,7 +52,7 @@ def _versions(database: Database) -> tuple[int, int, set[str]]:
     return protocol.min_reader_version, protocol.min_writer_version, features
 
 
-@pytest.mark.parametrize("vectors", ["on", "off"])
+@pytest.mark.parametrize("vectors", ["on", pytest.param("off", marks=LONG)])
 def test_only_metadata_changes(publisher: Database, engine: Engine, vectors: str) -> None:
     publisher.run(_TABLE.replace("= metadata", f"= metadata, deletion_vectors = {vectors}"))
     publisher.run(_ROWS)
@@ -230,7 +231,7 @@ def test_a_statement_that_dies_after_it_widened_a_type(
     assert _plain(publisher, engine)[0] == ["id bigint", "secret string", "v string"]
 
 
-@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("step", sampled([1, 2, 3], 2, 1))
 def test_a_write_that_dies_between_two_steps(
     publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -247,7 +248,11 @@ def test_a_write_that_dies_between_two_steps(
     assert publisher.rows("SELECT v, w FROM t ORDER BY v") == [("1", "a"), ("3", "c")]
 
 
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without a key"])
+@pytest.mark.parametrize(
+    "key",
+    ["PRIMARY KEY", pytest.param("", marks=LONG)],
+    ids=["with a key", "without a key"],
+)
 def test_replication(publisher: Database, subscriber: Database, engine: Engine, key: str) -> None:
     table = f"CREATE TABLE t (id int {key}, secret text, v text) WITH (schema_changes = metadata);"
     if not key:

@@ -1,6 +1,6 @@
 """A neighbour changes a subscription's table: DML of others is allowed, as in PostgreSQL.
 
-The test runs each third action of owner_actions on a copy of its own, by turns with and without a
+The test runs each fifth action of owner_actions on a copy of its own, by turns with and without a
 change feed.  The subscription continues: later changes apply to the rows that are there.  For each
 second table, REFRESH TABLE then restores the publisher's rows.  With REPLCTL_TEST_ALL=1,
 the test runs all actions with and without a feed, and REFRESH TABLE for all tables.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow(2)]
 
-_ACTIONS = sampled(AT_A_TARGET, 3)
+_ACTIONS = sampled(AT_A_TARGET, 5)
 _TABLES = {name: (action, has_feed) for name, action, has_feed in with_feeds(_ACTIONS)}
 _REFRESHED = sampled(list(_TABLES), 2)
 

@@ -1,6 +1,6 @@
 """After actions of a published table's owner other than DML, the copy is equal without help.
 
-Each third action of owner_actions runs on a table of its own, by turns with and without a change
+Each fifth action of owner_actions runs on a table of its own, by turns with and without a change
 feed; test_neighbour_actions.py runs others at a copy.  An action uses delta-rs if possible,
 because test_published_only.py and test_feed_and_files.py test DML, OPTIMIZE, overwrites and RESTORE
 of Spark.  With REPLCTL_TEST_ALL=1 all actions run with and without a feed, in Spark.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow(2.5)]
 
-_ACTIONS = sampled(AT_A_SOURCE, 3, 1)
+_ACTIONS = sampled(AT_A_SOURCE, 5, 1)
 _TABLES = {name: (action, has_feed) for name, action, has_feed in with_feeds(_ACTIONS)}
 
 

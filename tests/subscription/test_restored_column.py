@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database
 from follow_hint import follow_hint
+from long_tests import LONG
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -28,7 +29,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize("has_row_ids", [True, False])
+@pytest.mark.parametrize("has_row_ids", [True, pytest.param(False, marks=LONG)])
 def test_the_hint_makes_the_copy_equal(
     engine: Engine, source: Database, target: Database, tmp_path: Path, has_row_ids: bool
 ) -> None:

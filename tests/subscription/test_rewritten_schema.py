@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from fix_replication import Database, connect
 from follow_hint import follow_hint
+from long_tests import LONG
 
 from replctl.errors import InternalError, InvalidTextRepresentation
 from replctl.lake import table_read
@@ -125,7 +126,9 @@ def test_a_column_whose_definition_was_taken_back_goes(publisher: Database, engi
     assert _plain_rows(publisher, engine) == [(5, "s5")]
 
 
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without one"])
+@pytest.mark.parametrize(
+    "key", ["PRIMARY KEY", pytest.param("", marks=LONG)], ids=["with a key", "without one"]
+)
 def test_a_subscriber_behind_gets_what_was_before(
     publisher: Database, subscriber: Database, engine: Engine, key: str
 ) -> None:
@@ -153,7 +156,9 @@ def test_a_subscriber_behind_gets_what_was_before(
     assert subscriber.rows(_QUERY) == [*before[:2], ("5", None, "e"), before[2]]
 
 
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["with a key", "without one"])
+@pytest.mark.parametrize(
+    "key", [pytest.param("PRIMARY KEY", marks=LONG), ""], ids=["with a key", "without one"]
+)
 def test_exchanged_names(
     publisher: Database, subscriber: Database, engine: Engine, key: str
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fix_replication import Database, connect
+from long_tests import LONG, sampled
 
 from replctl.catalog.cluster import Cluster
 from replctl.spark import narrowed_version, query_size, staging
@@ -88,7 +89,12 @@ def hashed(buckets: list[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "few"), [("by key", staging.SMALL), ("by row id", 1), ("no key", staging.SMALL)]
+    ("kind", "few"),
+    [
+        ("by key", staging.SMALL),
+        ("by row id", 1),
+        pytest.param("no key", staging.SMALL, marks=LONG),
+    ],
 )
 def test_the_copy_follows(
     cluster: Cluster,
@@ -129,7 +135,7 @@ def test_the_copy_follows(
     assert len(hashed) > 2
 
 
-@pytest.mark.parametrize("kind", _PROPERTIES)
+@pytest.mark.parametrize("kind", sampled(list(_PROPERTIES), 2, 1))
 def test_a_key_of_another_type(
     cluster: Cluster, engine: Engine, tmp_path: Path, hashed: list[int], kind: str
 ) -> None:

@@ -71,7 +71,7 @@ def _same(source: Database, target: Database) -> list[tuple[str | None, ...]]:
 
 @pytest.mark.parametrize(
     ("parameter", "layout", "changes"),
-    [(*_LAYOUTS[0], "metadata"), (*_LAYOUTS[1], "rewrite")],
+    [(*_LAYOUTS[0], "metadata"), pytest.param(*_LAYOUTS[1], "rewrite", marks=LONG)],
 )
 def test_copies_follow_all_changes(
     source: Database, target: Database, parameter: str, layout: FileLayout, changes: str

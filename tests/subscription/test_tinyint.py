@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fix_replication import Database
+from long_tests import LONG
 
 from replctl.errors import NumericValueOutOfRange
 
@@ -25,7 +26,7 @@ def _adopt(engine: Engine, database: Database, place: Path) -> str:
     return table
 
 
-@pytest.mark.parametrize("most", ["1000", "0"])
+@pytest.mark.parametrize("most", ["1000", pytest.param("0", marks=LONG)])
 def test_statements_write_tinyints(
     engine: Engine, source: Database, tmp_path: Path, most: str
 ) -> None:
