@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from functools import partial
 from threading import Lock
 
 from replctl.apply_worker import APPLY_WORKER, Applied, ApplyWorker, maximum_workers
-from replctl.catalog.apply_batch import batches_writing
 from replctl.catalog.pg_subscription import (
     Subscription,
     get_subscription,
     list_subscriptions,
 )
 from replctl.catalog.subscription_error import put_subscription_error
+from replctl.catalog.unfinished_write import writers_of
 from replctl.catalog.worker import (
     claim_worker,
     release_worker,
@@ -34,7 +34,7 @@ from replctl.errors import (
     UnfinishedBatch,
 )
 from replctl.lake.unfinished_batch import unfinished_error
-from replctl.open_node import open_publisher, publisher_key
+from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.retry_schedule import RetrySchedule, never
@@ -328,11 +328,11 @@ def sync(
 
 
 def finish_batches(session: Session, found: UnfinishedBatch) -> None:
-    """Finish partly written batches, which dead or failed appliers left, before a statement writes
-    their tables.
+    """Finish partly written batches, and undo partly written copies, which dead or failed processes
+    left, before a statement writes their tables.  The next sync runs the copies again.
 
     Args:
-        found: the batches in the statement's tables; others are ignored.
+        found: the batches and copies in the statement's tables; others are ignored.
 
     Raises:
         ObjectNotInPrerequisiteState: a batch cannot be finished (55000).
@@ -345,16 +345,18 @@ def finish_batches(session: Session, found: UnfinishedBatch) -> None:
             subscription = get_subscription(catalog, oid)
         if subscription is None:
             raise found
-        error = None if is_locked else _finish_batch(session, subscription)
+        error = None if is_locked else _finish_batch(session, subscription, found.relids)
         with session.read() as catalog:
-            left = batches_writing(catalog, found.relids)
-        if any(batch.subscription_oid == oid for batch in left):
+            left = writers_of(catalog, found.relids)
+        if oid in left:
             raise unfinished_error(session, subscription, found.relids, error)
 
 
-def _finish_batch(session: Session, subscription: Subscription) -> PostgresError | None:
-    """Finish a partly written batch of a subscription.  If that fails, return the part of the error
-    that the session's role may see.
+def _finish_batch(
+    session: Session, subscription: Subscription, relids: Collection[int]
+) -> PostgresError | None:
+    """Finish a partly written batch of a subscription, and undo its copies into some tables.  If
+    that fails, return the part of the error that the session's role may see.
 
     Raises:
         LockNotAvailable: see `finish_batches`.
@@ -363,7 +365,13 @@ def _finish_batch(session: Session, subscription: Subscription) -> PostgresError
     timeouts = [int(session.setting(name)) / 1000 for name in settings]
     run = ApplyWorker(session, subscription, Lock(), only_unfinished=True)  # it copies no tables
     try:
-        run.once(min(filter(None, timeouts), default=-1))
+        patience = min(filter(None, timeouts), default=-1)
+        run.once(patience)
+        with (
+            session.cluster.lock(f"subscription-{subscription.oid}", patience),
+            open_subscriber(session, subscription) as subscriber,
+        ):
+            subscriber.copies.take_back(relids)
     except LockNotAvailable as error:
         raise LockNotAvailable("canceling statement due to lock timeout") from error
     return None if run.cause is None else shown_error(session, subscription, run.cause)

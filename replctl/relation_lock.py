@@ -7,9 +7,9 @@ import time
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack, suppress
 
-from replctl.catalog.apply_batch import check_finished
 from replctl.catalog.intent import blocks_writing
 from replctl.catalog.lock import LockMode, locks_held, open_blocks
+from replctl.catalog.unfinished_write import check_finished
 from replctl.catalog.vacuum_horizon import recorded_oids
 from replctl.errors import LockNotAvailable, TransactionInProgress
 from replctl.session import Session
@@ -30,12 +30,13 @@ def lock_relations(
     catalog records locks of blocks, so that deadlocks are detected.
 
     Args:
-        written: relations that must not have a partly written batch.
+        written: relations that must not have a partly written batch or copy.
 
     Raises:
         TransactionInProgress: the block of another session writes or changes one of the relations.
         LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-        UnfinishedBatch: one of `written` has a partly written batch (55006).  No new lock is kept.
+        UnfinishedBatch: one of `written` has a partly written batch or copy (55006).  No new lock
+            is kept.
         Exception: see Session.on_wait.
     """
     block = session.block

@@ -14,7 +14,6 @@ from sqlalchemy import delete, insert, select
 from replctl.catalog import state_schema
 from replctl.catalog.apply_step import WriteStep
 from replctl.catalog.transaction import Catalog
-from replctl.errors import UnfinishedBatch
 from replctl.record import dataclass
 
 
@@ -129,23 +128,3 @@ def load_targets(stored: dict[str, Any]) -> dict[int, WriteStep]:
         stored: the targets as read from JSON, with texts as keys.
     """
     return {int(relid): WriteStep(*step) for relid, step in stored.items()}
-
-
-def batches_writing(catalog: Catalog, relids: Collection[int]) -> list[ApplyBatch]:
-    """Return the unfinished batches of all subscriptions that write any of these tables."""
-    batches = list_apply_batches(catalog) if relids else []
-    return [batch for batch in batches if not batch.targets.keys().isdisjoint(relids)]
-
-
-def check_finished(catalog: Catalog, relids: Collection[int]) -> None:
-    """Check that no unfinished batch writes any of these tables.  The caller holds the tables'
-    locks, so any batch found has failed, or its process has died.
-
-    Raises:
-        UnfinishedBatch: a batch writes one of the tables (55006).
-    """
-    batches = batches_writing(catalog, relids)
-    if batches:
-        targets = {relid for batch in batches for relid in batch.targets}
-        oids = {batch.subscription_oid for batch in batches}
-        raise UnfinishedBatch(oids, targets.intersection(relids))

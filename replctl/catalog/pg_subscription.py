@@ -382,11 +382,12 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
     )
 
 
-def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
-    """Return the unfinished copies of all subscriptions."""
-    stored = state_schema.pg_subscription_rel.c.snapshot
-    query = select(stored).where(stored.is_not(None))
-    return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
+def unfinished_copies(catalog: Catalog) -> list[tuple[int, CopySnapshot]]:
+    """Return the unfinished copies of all subscriptions, each with the subscription's OID."""
+    table = state_schema.pg_subscription_rel
+    query = select(table.c.srsubid, table.c.snapshot).where(table.c.snapshot.is_not(None))
+    rows = catalog.connection.execute(query)
+    return [(int(row.srsubid), _snapshot(row.snapshot)) for row in rows]
 
 
 def _snapshot(text: str) -> CopySnapshot:

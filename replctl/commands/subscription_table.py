@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from replctl.catalog.apply_batch import batches_writing
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
 from replctl.catalog.pg_replication_slots import drop_origin
@@ -25,6 +24,7 @@ from replctl.catalog.pg_subscription import (
 )
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import Catalog
+from replctl.catalog.unfinished_write import writers_of
 from replctl.commands.subscription_options import SubscriptionOptions, exclusive, parse_options
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject, UndefinedTable
 from replctl.lake.definition import changing_definitions
@@ -150,11 +150,10 @@ def refresh_tables(
             oid: [leaf.oid for leaf in leaf_partitions(catalog, relation)]
             for oid, relation in relations.items()
         }
-        batches = batches_writing(catalog, [oid for found in leaves.values() for oid in found])
-    is_in_batch = any(batch.subscription_oid == subscription.oid for batch in batches)
+        writers = writers_of(catalog, [oid for found in leaves.values() for oid in found])
     with ExitStack() as stack:
         begun = [member for member in members.values() if _is_begun(member)]
-        if (begun or is_in_batch) and options.copy_data:
+        if (begun or subscription.oid in writers) and options.copy_data:
             # A sync must not continue a copy that is abandoned here
             stack.enter_context(session.cluster.lock(f"subscription-{subscription.oid}"))
             subscriber = LakeSubscriber(session, subscription)
@@ -168,7 +167,7 @@ def refresh_tables(
             if options.copy_data:
                 if not any(known.relid == oid for known in begun):
                     _check_not_begun(member, relation)
-                if is_in_batch:
+                if subscription.oid in writers:
                     leave_batch(catalog, session, subscription, leaves[oid])
                 begin_again(catalog, subscription, member, method, options.delete)
             elif member.state is RelState.READY:

@@ -21,7 +21,6 @@ from contextlib import ExitStack, suppress
 from uuid import uuid4
 
 from replctl import spark
-from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.intent import list_intents, oldest_intent
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.pg_database import database_exists, recorded_databases
@@ -30,6 +29,7 @@ from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
 from replctl.catalog.table_home import BASE
 from replctl.catalog.transaction import Catalog
+from replctl.catalog.unfinished_write import unfinished_writes
 from replctl.catalog.vacuum_horizon import (
     DroppedTable,
     Horizon,
@@ -303,7 +303,7 @@ def _horizon(session: Session, databases: Collection[int] | None = None) -> Hori
     retention = int(session.setting("replctl.vacuum_retention"))
     with session.read() as catalog:
         slots = oldest_slot_lsn(catalog.connection, databases)
-        copies = [copy.lsn for copy in unfinished_copies(catalog)]
+        copies = [copy.lsn for _oid, copy in unfinished_copies(catalog)]
         now = time.time_ns() // 1000
         before = now - retention * 1_000_000
         return Horizon.of(catalog.connection, min([slots, *copies]), before, now)
@@ -331,13 +331,10 @@ def _oldest_version_of(catalog: Catalog, oid: int, horizon: Horizon) -> int | No
     versions += [
         intent.version for intent in list_intents(catalog.connection) if intent.relid == oid
     ]
-    for targets in (
-        *(batch.targets for batch in list_apply_batches(catalog)),
-        *(copy.targets for copy in unfinished_copies(catalog)),
-    ):
+    for _subscription, targets in unfinished_writes(catalog):
         if oid in targets:
-            versions.append(targets[oid][0])
-    for copy in unfinished_copies(catalog):
+            versions.append(targets[oid].version)
+    for _subscription, copy in unfinished_copies(catalog):
         read = copy.publisher_state.get("versions", {})
         if str(oid) in read:
             versions.append(read[str(oid)])

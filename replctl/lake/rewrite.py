@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.nextval import values_after
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import Sequence
-from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage_column import reserve_storage_name, storage_names
+from replctl.catalog.unfinished_write import unfinished_writes
 from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.expr.nextval_call import taken_by_calls
 from replctl.injection_point import injection_point
@@ -193,9 +192,8 @@ def check_rewritable(writer: TableWriter, relid: int) -> None:
     """
     relation = writer.relations[relid]
     with writer.session.read() as catalog:
-        unfinished = [copy.targets for copy in unfinished_copies(catalog)]
-        unfinished += [batch.targets for batch in list_apply_batches(catalog)]
-    if any(relid in targets for targets in unfinished):
+        unfinished = unfinished_writes(catalog)
+    if any(relid in targets for _oid, targets in unfinished):
         raise ObjectInUse(
             f'cannot ALTER TABLE "{relation.name}" because a subscription has not finished writing'
             " it",

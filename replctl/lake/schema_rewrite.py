@@ -15,10 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from replctl import spark
-from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import wants_metadata_changes
+from replctl.catalog.unfinished_write import unfinished_writes
 from replctl.errors import SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake.delta_log import columns_of
@@ -107,8 +106,7 @@ def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
     if not found:
         return False
     with session.read() as catalog:
-        begun = {relid for copy in unfinished_copies(catalog) for relid in copy.targets}
-        begun |= {relid for batch in list_apply_batches(catalog) for relid in batch.targets}
+        begun = {relid for _oid, targets in unfinished_writes(catalog) for relid in targets}
     has_renamed = False
     for relation in found:
         if relation.oid in begun:

@@ -8,17 +8,16 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import versions_before_blocks
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_inherits import descendants_of
-from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.storage import PARTITION_TIMEZONE, Storage
 from replctl.catalog.storage_column import FormerColumn
 from replctl.catalog.transaction import Catalog
+from replctl.catalog.unfinished_write import unfinished_writes
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
 from replctl.lake.adopt import DeltaColumn, readable_column
@@ -247,10 +246,10 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
     """
     if read_control(catalog.connection).is_in_recovery:
         return {relid: last_committed_version(catalog, relid) for relid in relids}
-    unfinished = [copy.targets for copy in unfinished_copies(catalog)]
-    unfinished += [batch.targets for batch in list_apply_batches(catalog)]
     versions = {
-        relid: version for targets in unfinished for relid, (version, _step) in targets.items()
+        relid: version
+        for _oid, targets in unfinished_writes(catalog)
+        for relid, (version, _step) in targets.items()
     }
     versions |= versions_before_blocks(catalog)
     return {relid: version for relid, version in versions.items() if relid in relids}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import cast
@@ -117,6 +117,7 @@ class TargetCopy(TargetWrite):
         Args:
             known: keeps the difference that a reconcile found before another writer committed.
         """
+        relation = self._newest(relation)
         copied = relation.snapshot
         assert copied is not None
         trees = self._local.trees([remote.relation_name])
@@ -353,7 +354,7 @@ class TargetCopy(TargetWrite):
         """Discard the snapshot after an error, so that the next attempt uses a new one.  Do nothing
         if the copy is already written, completely or in part.
         """
-        copied = relation.snapshot
+        copied = self._newest(relation).snapshot
         assert copied is not None
         with self._session.read() as catalog:
             tables = load_relations(catalog, copied.targets)
@@ -405,6 +406,26 @@ class TargetCopy(TargetWrite):
             note_abandoned(catalog, self._subscription, self._state.relid, begun)
             update_subscription_relation(catalog, replace(current, snapshot=None))
         undo(self._session, begun)
+
+    def take_back(self, leaves: Collection[int]) -> None:
+        """Undo the unfinished copies into some tables, because a statement writes the tables.  The
+        next sync copies them again.  No other process runs the subscription meanwhile.
+
+        Args:
+            leaves: the OIDs of the tables.
+        """
+        for member in self._state.relations().values():
+            if member.snapshot and not member.snapshot.targets.keys().isdisjoint(leaves):
+                TargetCopy(self._state.of_table(member)).abandon()
+
+    def _newest(self, relation: SubscriptionRelation) -> SubscriptionRelation:
+        """Return a table whose copy has begun, with the newest steps: an attempt that failed may
+        have given the copy new ones.
+        """
+        with self._session.read() as catalog:
+            current = self._current(catalog, relation)
+        begun, known = relation.snapshot, current.snapshot
+        return current if begun and known and known.xid == begun.xid else relation
 
     def _current(self, catalog: Catalog, relation: SubscriptionRelation) -> SubscriptionRelation:
         """Return the current state of a table in the catalog."""

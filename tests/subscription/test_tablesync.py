@@ -11,7 +11,7 @@ from patience import wait_until
 
 from replctl import apply_worker
 from replctl.catalog.cluster import Cluster
-from replctl.errors import PostgresError
+from replctl.errors import InternalError, PostgresError, SerializationFailure
 from replctl.lake.delta_log import commits_after, latest_version
 from replctl.relation_name import RelationName
 from replctl.replication.subscription_run import SubscriptionRun
@@ -266,3 +266,72 @@ def test_a_copy_of_many_rows_with_a_value_twice(publisher: Database, subscriber:
     publisher.run("UPDATE many SET code = 2500 WHERE id = 2500")
     assert subscriber.sync() == []
     assert subscriber.rows("SELECT count(*), sum(code) FROM many") == [("2500", "3126250")]
+
+
+def _make_partitions(database: Database) -> None:
+    database.run(
+        "CREATE TABLE loose (a int) PARTITION BY RANGE (a);"
+        "CREATE TABLE low PARTITION OF loose FOR VALUES FROM (0) TO (50);"
+        "CREATE TABLE high PARTITION OF loose FOR VALUES FROM (50) TO (100)"
+    )
+
+
+@pytest.mark.parametrize("own", ["2", "98"])
+def test_a_statement_undoes_a_half_copy(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch, own: str
+) -> None:
+    """The copy has written `low`, and not yet `high`."""
+    _make_partitions(publisher)
+    _make_partitions(subscriber)
+    publisher.run("INSERT INTO loose VALUES (1), (60)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE loose WITH (publish_via_partition_root)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    query = "SELECT a FROM loose ORDER BY a"
+    with monkeypatch.context() as patch:
+        patch.setenv("REPLCTL_INJECTION_POINT", "tablesync.after-copy:error")
+        patch.setattr("replctl.injection_point._visits", Counter())
+        assert len(subscriber.sync()) == 1
+    subscriber.run(f"INSERT INTO loose VALUES ({own}), (7); UPDATE loose SET a = 8 WHERE a = 7")
+    assert subscriber.rows(query) == sorted([(own,), ("8",)], key=lambda row: int(row[0]))
+    assert subscriber.sync() == []
+    assert subscriber.rows(query) == [(str(a),) for a in sorted([1, 8, 60, int(own)])]
+
+
+def test_a_copy_with_a_new_step_writes_a_shared_partition_once(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables `loose` and `low` share a partition.  The copy of `low` begins after that of `loose`
+    and ends before it, so that of `loose` needs a new step.  Then another program commits first."""
+    publisher.run("CREATE TABLE loose (a int); CREATE TABLE low (a int)")
+    publisher.run("INSERT INTO loose VALUES (1), (60); INSERT INTO low VALUES (2)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE loose, low")
+    _make_partitions(subscriber)
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    wanted = ["loose"]
+
+    def synchronize_wanted(run: SubscriptionRun, name: RelationName) -> None:
+        if name.name not in wanted:
+            raise InternalError("not yet")
+        synchronize(run, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(apply_worker, "synchronize", synchronize_wanted)
+        patch.setenv("REPLCTL_INJECTION_POINT", "tablesync.after-snapshot:error")
+        patch.setattr("replctl.injection_point._visits", Counter())
+        assert len(subscriber.sync()) == 1
+        patch.delenv("REPLCTL_INJECTION_POINT")
+        wanted[:] = ["low"]
+        assert len(subscriber.sync()) == 1
+    assert subscriber.rows(_STATES) == [("loose", "d"), ("low", "r")]
+    visits = Counter[str]()
+
+    def lose_once(name: str) -> None:
+        visits[name] += 1
+        if name == "tablesync.after-copy" and visits[name] == 1:
+            raise SerializationFailure("could not serialize access due to concurrent update")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("replctl.lake.target_copy.injection_point", lose_once)
+        assert subscriber.sync() == []
+    assert visits["tablesync.before-write"] == 2
+    assert subscriber.rows("SELECT a FROM loose ORDER BY a") == [("1",), ("2",), ("60",)]
