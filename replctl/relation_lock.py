@@ -35,8 +35,7 @@ def lock_relations(
     Raises:
         TransactionInProgress: the block of another session writes or changes one of the relations.
         LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-        UnfinishedBatch: one of `written` has a partly written batch or copy (55006).  No new lock
-            is kept.
+        UnfinishedBatch: one of `written` has a partly written batch or copy (55006); no lock stays.
         Exception: see Session.on_wait.
     """
     block = session.block

@@ -102,7 +102,7 @@ class TargetCopy(TargetWrite):
         with ExitStack() as stack:
             known = Reconciliation(self._session, stack, relation.snapshot.xid)
             # Programs other than replctl may commit first.  A retry skips the written leaves.
-            return repeated(lambda: self._write(relation, remote, rows, known))
+            return repeated(lambda: self._write(self._newest(relation), remote, rows, known))
 
     def _write(
         self,
@@ -117,7 +117,6 @@ class TargetCopy(TargetWrite):
         Args:
             known: keeps the difference that a reconcile found before another writer committed.
         """
-        relation = self._newest(relation)
         copied = relation.snapshot
         assert copied is not None
         trees = self._local.trees([remote.relation_name])
