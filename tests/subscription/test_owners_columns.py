@@ -242,7 +242,7 @@ CASES = [
 ]
 
 
-_TRIED = sampled(CASES, 5, 2)
+_TRIED = sampled(CASES, 5, 3)
 
 
 @dataclass
