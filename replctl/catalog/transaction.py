@@ -132,8 +132,17 @@ class Catalog:
         self.is_for_reading = is_for_reading or as_of_lsn is not None
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
+        self._companions: frozenset[int] = frozenset()
         others = (int(row.xid) for row in in_progress().rows(connection, {}))
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
+
+    def apart(self) -> Catalog:
+        """Return the same catalogs in a transaction of their own.  It records what other programs
+        have done, whatever becomes of this transaction, whose locks do not block it.
+        """
+        made = Catalog(self.connection, self.database_oid, backend=self.backend)
+        made._companions = frozenset(self.xids.all)
+        return made
 
     # -- reading
 
@@ -340,7 +349,7 @@ class Catalog:
 
     @cached_property
     def _foreign_locks(self) -> dict[str, list[tuple[int, LockMode]]]:
-        others = self.snapshot.in_progress
+        others = self.snapshot.in_progress - self._companions
         return locks_held(self.connection, others) if others else {}
 
     def _changed(self) -> None:

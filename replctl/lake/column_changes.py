@@ -231,7 +231,7 @@ def follow_columns(
     if not added and not altered and not lost:
         return
     attribute = schema.pg_attribute
-    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
+    writer = catalog.apart()
     for column in lost.values():
         remove_column(writer, relid, column)
     for column in altered.values():
@@ -285,7 +285,7 @@ def _rename_columns(
     columns = {
         relation.storage.columns[column.attnum].number: column for column in relation.columns
     }
-    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
+    writer = catalog.apart()
     for number, name in renames:
         number_now, physical_now = next_storage_number(catalog, relid), physical.get(name)
         stored = StorageColumn(name, version, number_now, physical_now)

@@ -58,7 +58,7 @@ def follow_comments(catalog: Catalog, relid: int, version: int) -> None:
     }
     if not changed:
         return
-    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
+    writer = catalog.apart()
     for attnum, comment in changed.items():
         set_comment(writer, "pg_class", relid, comment or None, number=attnum)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)

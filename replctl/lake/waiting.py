@@ -35,10 +35,17 @@ def when_free(session: Session, action: Callable[[], T]) -> T:
         ObjectNotInPrerequisiteState: a partly written batch of a subscription cannot be finished
             (55000).
     """
+    ended = set[int]()
     while True:
         try:
             return action()
-        except (TransactionInProgress, UnfinishedBatch) as blocked:  # see `give_way`
+        except TransactionInProgress as blocked:  # see `give_way`
+            if not ended.isdisjoint(blocked.xids):  # the statement's own transaction
+                raise
+            give_way(session, blocked)
+            with session.cluster.begin(write=False) as connection:
+                ended.update(blocked.xids.difference(open_blocks(connection, blocked.xids)))
+        except UnfinishedBatch as blocked:
             give_way(session, blocked)
 
 

@@ -100,3 +100,13 @@ def test_values_of_such_a_column_are_not_lost(source: Database, engine: Engine) 
     source.run(hint.removeprefix("Use "))
     source.run(move)
     assert source.rows("SELECT * FROM t ORDER BY v") == [("11", "a", "x"), ("11", "c", None)]
+
+
+def test_a_column_that_is_added_during_a_block(source: Database, engine: Engine) -> None:
+    source.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
+    source.run("BEGIN; INSERT INTO t VALUES (2)")
+    engine.run(f"ALTER TABLE delta.`{source.location()}` ADD COLUMNS (extra STRING)")
+    source.run("INSERT INTO t VALUES (3); COMMIT")
+    assert source.rows("SELECT id FROM t ORDER BY id") == [("1",), ("2",), ("3",)]
+    source.run("INSERT INTO t VALUES (4, 'x')")
+    assert source.rows("SELECT extra FROM t WHERE id > 2 ORDER BY id") == [(None,), ("x",)]
