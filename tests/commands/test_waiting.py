@@ -13,9 +13,16 @@ from sqlalchemy import update
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.state_schema import pg_xact
-from replctl.errors import ActiveSqlTransaction, DeadlockDetected, LockNotAvailable, PostgresError
+from replctl.errors import (
+    ActiveSqlTransaction,
+    DeadlockDetected,
+    LockNotAvailable,
+    PostgresError,
+    TransactionInProgress,
+)
 from replctl.execute import execute
 from replctl.lake.subscriber import LakeSubscriber
+from replctl.lake.waiting import when_free
 from replctl.launcher import sync
 from replctl.session import Session
 
@@ -206,3 +213,16 @@ def test_a_dead_block_of_another_database_is_undone(cluster: Cluster) -> None:
     with cluster.begin(write=True) as connection:
         connection.execute(update(pg_xact).values(backend="1-never").where(pg_xact.c.status == "i"))
     _run(session, "DROP DATABASE other")
+
+
+def test_a_statement_does_not_wait_for_a_transaction_that_has_ended(session: Session) -> None:
+    """Only the statement's own transaction can block it again after its end."""
+    attempts = []
+
+    def blocked() -> None:
+        attempts.append(1)
+        raise TransactionInProgress({999})
+
+    with pytest.raises(LockNotAvailable):
+        when_free(session, blocked)
+    assert len(attempts) == 2
