@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 
@@ -22,6 +25,15 @@ LONG = pytest.mark.long
 def sampled(cases: Sequence[T], step: int, first: int = 0) -> Sequence[T]:
     """Return every case, or without REPLCTL_TEST_ALL each `step`-th one."""
     return cases if RUNS_ALL else cases[first::step]
+
+
+def with_long(cases: Sequence[T], step: int, first: int = 0) -> list[ParameterSet]:
+    """Return the cases as parameters of a test.  All but every `step`-th one are long."""
+    tried = range(first, len(cases), step)
+    return [
+        pytest.param(case, marks=[] if number in tried else [LONG])
+        for number, case in enumerate(cases)
+    ]
 
 
 def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fix_lake import log_file, table_location
 from fix_replication import Database
 from golden_script import answer_of
-from long_tests import sampled
+from long_tests import with_long
 
 from replctl.session import Session
 
@@ -36,7 +36,7 @@ def _protocol(location: Path) -> dict[str, Any]:
     return protocols[-1]
 
 
-@pytest.mark.parametrize("change", sampled(_CHANGES, 2))
+@pytest.mark.parametrize("change", with_long(_CHANGES, 2))
 @pytest.mark.parametrize("has_vectors", ["on", "off"])
 def test_a_table_gets_the_feature_of_a_timestamp(
     spark_session: Session, engine: Engine, change: str, has_vectors: str

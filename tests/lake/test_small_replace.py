@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from fix_lake import another_first, log_file, table_location
 from fix_replication import Database
 from golden_script import answer_of
-from long_tests import sampled
+from long_tests import with_long
 
 from replctl.session import Session
 
@@ -139,7 +139,7 @@ def test_a_commit_has_the_actions_of_spark(spark_session: Session, engine: Engin
     assert _checksum(own, 6) == _checksum(other, 6)
 
 
-@pytest.mark.parametrize("type_", sampled(list(_KEYS), 3))
+@pytest.mark.parametrize("type_", with_long(list(_KEYS), 3))
 def test_rows_are_found_by_each_type(spark_session: Session, engine: Engine, type_: str) -> None:
     one, other = _KEYS[type_]
     pair = Pair(spark_session, f"k {type_}, part int, v int, PRIMARY KEY (k, part)")
@@ -357,7 +357,7 @@ def _statements(chance: random.Random) -> Iterator[str]:
                 yield f"BEGIN; DELETE FROM t WHERE v > 2; UPDATE t SET v = 9 WHERE v = 1; {end}"
 
 
-@pytest.mark.parametrize("seed", sampled(range(2), 2, 1))
+@pytest.mark.parametrize("seed", with_long(range(2), 2, 1))
 def test_random_changes_are_replicated(
     source: Database, target: Database, engine: Engine, seed: int
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from long_tests import sampled
+from long_tests import with_long
 
 from replctl.errors import PostgresError
 from replctl.execute import execute
@@ -82,7 +82,7 @@ def answer_of_server(server: psycopg.Connection[Any], statement: str) -> list[An
         return [error.sqlstate, error.diag.message_primary, error.diag.message_detail]
 
 
-@pytest.mark.parametrize("type_name", sampled(list(_VALUES), 4))
+@pytest.mark.parametrize("type_name", with_long(list(_VALUES), 4))
 def test_keys_in_other_forms(
     type_name: str, server: psycopg.Connection[Any], spark_session: Session
 ) -> None:

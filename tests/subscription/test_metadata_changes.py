@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_replication import Database
-from long_tests import LONG, sampled
+from long_tests import LONG, with_long
 
 from replctl.errors import (
     FeatureNotSupported,
@@ -231,7 +231,7 @@ def test_a_statement_that_dies_after_it_widened_a_type(
     assert _plain(publisher, engine)[0] == ["id bigint", "secret string", "v string"]
 
 
-@pytest.mark.parametrize("step", sampled([1, 2, 3], 2, 1))
+@pytest.mark.parametrize("step", with_long([1, 2, 3], 2, 1))
 def test_a_write_that_dies_between_two_steps(
     publisher: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:

@@ -1,6 +1,6 @@
 """A neighbour changes a subscription's table: DML of others is allowed, as in PostgreSQL.
 
-The test runs each fifth action of owner_actions on a copy of its own, by turns with and without a
+The test runs every fifth action of owner_actions on a copy of its own, by turns with and without a
 change feed.  The subscription continues: later changes apply to the rows that are there.  For each
 second table, REFRESH TABLE then restores the publisher's rows.  With REPLCTL_TEST_ALL=1,
 the test runs all actions with and without a feed, and REFRESH TABLE for all tables.

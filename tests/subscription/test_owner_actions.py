@@ -1,6 +1,6 @@
 """After actions of a published table's owner other than DML, the copy is equal without help.
 
-Each fifth action of owner_actions runs on a table of its own, by turns with and without a change
+Every fifth action of owner_actions runs on a table of its own, by turns with and without a change
 feed; test_neighbour_actions.py runs others at a copy.  An action uses delta-rs if possible,
 because test_published_only.py and test_feed_and_files.py test DML, OPTIMIZE, overwrites and RESTORE
 of Spark.  With REPLCTL_TEST_ALL=1 all actions run with and without a feed, in Spark.

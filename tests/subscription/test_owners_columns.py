@@ -1,7 +1,7 @@
 """The owner of a published table changes its columns.  The copy is equal, or its subscription stops
 and the statements of the HINT make it equal.
 
-Read CASES as a table: each case has a table of its own.  The test runs each fifth case, and all of
+Read CASES as a table: each case has a table of its own.  The test runs every fifth case, and all of
 them with REPLCTL_TEST_ALL=1.
 """
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fix_replication import Database, connect
-from long_tests import LONG, sampled
+from long_tests import LONG, with_long
 
 from replctl.catalog.cluster import Cluster
 from replctl.spark import narrowed_version, query_size, staging
@@ -135,7 +135,7 @@ def test_the_copy_follows(
     assert len(hashed) > 2
 
 
-@pytest.mark.parametrize("kind", sampled(list(_PROPERTIES), 2, 1))
+@pytest.mark.parametrize("kind", with_long(list(_PROPERTIES), 2, 1))
 def test_a_key_of_another_type(
     cluster: Cluster, engine: Engine, tmp_path: Path, hashed: list[int], kind: str
 ) -> None:

@@ -2,9 +2,9 @@
 copy.
 
 Afterwards the copy is equal, or the subscription stops with an error whose HINT, word for word,
-makes it equal.  Some actions of owner_actions at a source and at a target run, each on a table of
-its own, by turns with and without a change feed.  With REPLCTL_TEST_ALL=1 all actions run with and
-without a feed.
+makes it equal.  Every second action of owner_actions at a source, and every fifth one at a
+target, runs on a table of its own, by turns with and without a change feed.  With
+REPLCTL_TEST_ALL=1 all actions run with and without a feed.
 """
 
 from __future__ import annotations
