@@ -470,8 +470,8 @@ class LockWait(LockNotAvailable):
 
 
 class UnfinishedBatch(ObjectInUse):
-    """Raised if tables that a statement writes have partly written batches of subscriptions.  The
-    statement can be repeated when these batches are finished.
+    """Raised if tables that a statement writes have partly written batches or copies of
+    subscriptions.  The statement can be repeated when these are finished or undone.
 
     Attributes:
         subscriptions: OIDs of the subscriptions.

@@ -132,7 +132,7 @@ class Catalog:
         self.is_for_reading = is_for_reading or as_of_lsn is not None
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
-        self._companions: frozenset[int] = frozenset()
+        self._companions: frozenset[int] = frozenset()  # transactions whose locks do not block it
         others = (int(row.xid) for row in in_progress().rows(connection, {}))
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 

@@ -20,7 +20,8 @@ def unfinished_writes(catalog: Catalog) -> list[tuple[int, dict[int, WriteStep]]
 
 def writers_of(catalog: Catalog, relids: Collection[int]) -> dict[int, set[int]]:
     """Return the subscriptions that have begun to write any of these tables, by OID, each with the
-    OIDs of these tables."""
+    OIDs of these tables.
+    """
     writers: dict[int, set[int]] = {}
     for oid, targets in unfinished_writes(catalog) if relids else ():
         found = targets.keys() & set(relids)
