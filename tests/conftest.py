@@ -8,6 +8,7 @@ from fix_clock import clock
 from fix_cluster import cluster, new_catalog, session
 from fix_lake import lake
 from fix_lock import stopped
+from fix_open_folder import open_folder
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_recursion import deep_recursion
@@ -59,6 +60,7 @@ __all__ = [
     "fresh_home",
     "lake",
     "new_catalog",
+    "open_folder",
     "postgres_server",
     "primary",
     "psql",

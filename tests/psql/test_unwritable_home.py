@@ -8,7 +8,6 @@ import os
 import pwd
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -116,21 +115,9 @@ class Home:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """Yield a directory that any user may enter, unlike pytest's directories."""
-    with tempfile.TemporaryDirectory(prefix="replctl-home-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        yield folder
-        for path in folder.rglob("*"):
-            if path.is_dir():
-                path.chmod(0o700)
-
-
-@pytest.fixture
-def home(place: Path) -> Iterator[Home]:
+def home(open_folder: Path) -> Iterator[Home]:
     """Yield the cluster of a user who is not root."""
-    parent = place / "own"
+    parent = open_folder / "own"
     parent.mkdir()
     if os.getuid() == 0:
         user = pwd.getpwnam("nobody")
@@ -189,11 +176,11 @@ def test_a_home_that_may_not_be_entered_is_named(home: Home) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes files that the user cannot open")
-def test_files_that_root_has_left_are_named(place: Path) -> None:
+def test_files_that_root_has_left_are_named(open_folder: Path) -> None:
     """A command with sudo was killed."""
     user = pwd.getpwnam("nobody")
-    os.chown(place, user.pw_uid, user.pw_gid)
-    other = Home(place / "home", "-all")
+    os.chown(open_folder, user.pw_uid, user.pw_gid)
+    other = Home(open_folder / "home", "-all")
     statement = ("-X", "-q", "-c", "CREATE SCHEMA s; DROP SCHEMA s")
     assert other.run(*statement).returncode == 0
     (other.path / "spark").mkdir(exist_ok=True)

@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -18,7 +17,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from other_user import READS_ALL, replctl_process
-from patience import wait_until
 
 from replctl.spark.java import find_java
 from replctl.spark.maven import delta_jars
@@ -124,38 +122,17 @@ class Storage:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """Yield a directory that any user may enter, unlike pytest's directories."""
-    folder = Path(tempfile.mkdtemp(prefix="replctl-read-only-"))
-    folder.chmod(0o755)
-    yield folder
-    for path in folder.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(0o700)
-    wait_until(lambda: _is_removed(folder))
-
-
-def _is_removed(folder: Path) -> bool:
-    """Remove a folder, and return whether that worked."""
-    try:
-        shutil.rmtree(folder)
-    except OSError:  # a JVM that is ending removes its own files at the same time
-        return False
-    return True
-
-
-@pytest.fixture
-def reader(place: Path) -> Iterator[Reader]:
-    home = place / "home"
+def reader(open_folder: Path) -> Iterator[Reader]:
+    home = open_folder / "home"
     home.mkdir(mode=0o700)
     found = Reader(home)
     yield found
     found.stop()
 
 
-def test_a_publisher_needs_to_read_only(place: Path, reader: Reader) -> None:
-    (place / "lake").mkdir()
-    storage = Storage(place / "lake")
+def test_a_publisher_needs_to_read_only(open_folder: Path, reader: Reader) -> None:
+    (open_folder / "lake").mkdir()
+    storage = Storage(open_folder / "lake")
     storage.write()
     before = storage.state()
     reader.sql("postgres", "CREATE DATABASE copy")
