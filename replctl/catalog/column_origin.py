@@ -42,6 +42,10 @@ class ColumnOrigin:
         """Return whether `later` is another column of the same table."""
         return self.place == later.place and self.attnum != later.attnum
 
+    def is_of_another_table(self, later: ColumnOrigin) -> bool:
+        """Return whether `later` is a column of another table of the same publisher."""
+        return self.cluster == later.cluster and self.relid != later.relid
+
     @property
     def place(self) -> tuple[int, int]:
         """Return the table: its publisher's system identifier, and its OID there."""

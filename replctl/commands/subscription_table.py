@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from replctl.catalog.column_origin import put_column_origins
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
 from replctl.catalog.pg_replication_slots import drop_origin
@@ -173,6 +174,8 @@ def refresh_tables(
             elif member.state is RelState.READY:
                 update_subscription_relation(catalog, replace(member, lsn=lsn, digest=digest))
                 clear_fault(catalog.connection, subscription.oid, oid)
+                # The user takes the published columns as they are now
+                put_column_origins(catalog.connection, subscription.oid, oid, {})
             else:
                 raise _in_progress(member, relation)
 

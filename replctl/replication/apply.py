@@ -20,7 +20,6 @@ from replctl.errors import (
     ConnectionFailure,
     LockWait,
     Notice,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     QueryCanceled,
 )
@@ -52,14 +51,6 @@ _EXISTS = (
 )
 
 #: What happened to columns whose values a target lacks, and the DETAIL.
-_REPLACED = (
-    "replaced",
-    "The earlier columns with these names, or fields of them, were dropped or renamed.",
-)
-_RESTORED = (
-    "dropped and restored",
-    "The table was copied in between, so the copy lacks the values of the restored columns.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +250,8 @@ class _Worker:
         now (replaced_column.py).
 
         Raises:
-            ObjectNotInPrerequisiteState: a column was replaced, or the target was copied without
-                the values of a restored column (55000).
+            ObjectNotInPrerequisiteState: a column or its table was replaced, or the target was
+                copied without the values of a restored column (55000).
         """
         change = self._publisher.tables.origin_change(self._run.log_range(start, end))
         if change is None:
@@ -268,14 +259,7 @@ class _Worker:
         is_followed = self._run.follow_schema is not None
         lacking = self._subscriber.origins.follow(change, is_followed=is_followed)
         for name, found in lacking.items():
-            columns = found.replaced or found.restored
-            what, detail = _REPLACED if found.replaced else _RESTORED
-            shown = ", ".join(f'"{column}"' for column in columns)
-            noun, verb = ("column", "was") if len(columns) == 1 else ("columns", "were")
-            error = ObjectNotInPrerequisiteState(
-                f'{noun} {shown} of published table "{name}" {verb} {what} by another program',
-                detail=detail,
-            )
+            error = found.error(name)
             offer_reconcile(error, self._subscription, self._subscription.table_map.target(name))
             known = self._publisher.tables.relations(self._subscription.publications)
             remote = next((item for item in known if item.relation_name == name), None)

@@ -1,10 +1,10 @@
 """Detect published columns that other programs have replaced: they dropped or renamed a column, and
 another column now has its name.  Detect also columns that they have dropped and restored, if the
-target was copied in between.
+target was copied in between.  Detect also a published name that another adopted table has now.
 
 This changes no row, so PostgreSQL's rule would keep the values that the subscriber has.  Within
 PostgreSQL the user changes both tables; the owner of an adopted table does not know the
-subscribers.
+subscribers, and an adopted table has rows that no transaction has inserted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from replctl.catalog.column_origin import ColumnOrigin, Origins
+from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
+
+#: What has happened to columns, and its consequence.
+_REPLACED = (
+    "replaced",
+    "The earlier columns with these names, or fields of them, were dropped or renamed.",
+)
+_RESTORED = (
+    "dropped and restored",
+    "The table was copied in between, so the copy lacks the values of the restored columns.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +35,29 @@ class ForeignColumns:
     Attributes:
         replaced: columns that have the names of other columns now.
         restored: columns that were dropped, and restored with their values.
+        is_another_table: all columns belong to another adopted table, which has the name now.
     """
 
     replaced: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    is_another_table: bool = False
+
+    def error(self, table: RelationName) -> ObjectNotInPrerequisiteState:
+        """Return the error for a published table."""
+        if self.is_another_table:
+            return ObjectNotInPrerequisiteState(
+                f'published table "{table}" is no longer the same table',
+                detail="The earlier table was dropped or renamed. The rows that the table had when"
+                " it was adopted were not sent.",
+            )
+        columns = self.replaced or self.restored
+        what, detail = _REPLACED if self.replaced else _RESTORED
+        shown = ", ".join(f'"{column}"' for column in columns)
+        noun, verb = ("column", "was") if len(columns) == 1 else ("columns", "were")
+        return ObjectNotInPrerequisiteState(
+            f'{noun} {shown} of published table "{table}" {verb} {what} by another program',
+            detail=detail,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +88,9 @@ class OriginChange:
                 fields of STRUCTs can be replaced, and a restored column that the target lacks is
                 reported when it cannot be added.
         """
+        origins = [(known[name], now) for name, now in self.after[table].items() if name in known]
+        if any(origin.is_of_another_table(now) for origin, now in origins):
+            return ForeignColumns(is_another_table=True)
         restored = [
             name
             for name in self.restored.get(table, ())

@@ -120,6 +120,50 @@ def test_a_new_column_of_the_target_would_get_values_of_the_former_one(
     assert copy.sync() == _stopped("v")
 
 
+@pytest.mark.parametrize("options", ["", ", follow_schema = true"])
+@pytest.mark.parametrize("how", ["adopted again", "swapped"])
+def test_another_adopted_table_has_the_name(
+    cluster: Cluster, tmp_path: Path, how: str, options: str
+) -> None:
+    """Its rows were not sent.  The target can be reconciled, or its user accepts it as it is."""
+    copy = _Copy(cluster, tmp_path, [_ID], options)
+    assert copy.sync() is None
+    location = f"USING delta LOCATION '{tmp_path / 't'}'"
+    if how == "adopted again":
+        copy.source.run("DROP TABLE t")
+        copy.owner.commit([_ID], added=[{}])
+        copy.source.run(f"CREATE TABLE t {location}; ALTER PUBLICATION p ADD TABLE t")
+    else:
+        other = OwnersLog(tmp_path / "other", last_id=2)
+        other.commit([_ID])
+        copy.source.run(
+            f"CREATE TABLE other USING delta LOCATION '{tmp_path / 'other'}';"
+            " ALTER TABLE t RENAME TO former; ALTER TABLE other RENAME TO t;"
+            " ALTER PUBLICATION p SET TABLE t"
+        )
+    error = '55000 published table "public.t" is no longer the same table'
+    for _ in range(2):
+        (failure,) = copy.target.sync()
+        assert f"{failure.error.sqlstate} {failure.error.message}" == error
+        assert failure.error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
+    copy.target.run("ALTER SUBSCRIPTION s REFRESH TABLE t WITH (copy_data = false)")
+    for _ in range(2):
+        assert copy.sync() is None
+        copy.source.run("ALTER TABLE t REPLICA IDENTITY FULL")
+
+
+def test_a_user_accepts_a_replaced_column(cluster: Cluster, tmp_path: Path) -> None:
+    copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
+    copy.owner.commit([_ID])
+    copy.owner.commit([_ID, field("v", "c3")])
+    assert copy.sync() == _stopped("v")
+    copy.target.run("ALTER SUBSCRIPTION s REFRESH TABLE t WITH (copy_data = false)")
+    assert copy.sync() is None
+    copy.owner.commit([_ID, field("v", "c3"), field("w", "c4")])
+    copy.target.run("ALTER TABLE t ADD COLUMN w text")
+    assert copy.sync() is None
+
+
 def test_a_column_that_was_put_back_is_the_same(cluster: Cluster, tmp_path: Path) -> None:
     copy = _Copy(cluster, tmp_path, [_ID, field("v", "c2")])
     copy.owner.commit([_ID])
