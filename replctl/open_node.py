@@ -13,7 +13,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.open_cluster import other_cluster
-from replctl.catalog.pg_authid import get_role
+from replctl.catalog.pg_authid import PREDEFINED_ROLES, READ_SERVER_FILES, get_role
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.conninfo import (
@@ -38,6 +38,7 @@ from replctl.session import Session, role_settings_of
 from replctl.session_setting import put_role
 from replctl.spark import SharedFeeds
 from replctl.types.guc import SINGLE_WRITER
+from replctl.types.quote import quote_identifier
 
 _DEFAULT_USER = "postgres"
 #: Settings that the subscriber's session gets from the session that runs the subscription.
@@ -69,10 +70,9 @@ def open_publisher(
         is_leaving: the caller only releases the subscription's slot, which requires no privileges.
 
     Raises:
-        PasswordRequired: the owner is not a superuser, and the connection string has no password
-            (2F003).
-        ConnectionFailure: there is no such directory, database or role, or the role may not connect
-            (08006).
+        PasswordRequired: the connection string lacks a required password (2F003).
+        ConnectionFailure: there is no such directory, database or role, or the owner may not use
+            it (08006).
         FeatureNotSupported: the connection string leads to a PostgreSQL server, or names a service
             (0A000).
     """
@@ -81,6 +81,7 @@ def open_publisher(
         owner = Privileges(catalog, subscription.owner)
         if not is_leaving:
             check_password(owner, subscription)
+            _check_peer(owner, subscription)
         is_superuser, owner_name = owner.is_superuser, owner.role.name
     user = parameters.get("user") or (_DEFAULT_USER if is_superuser else owner_name)
     password = None if is_superuser else parameters.get("password") or None
@@ -284,6 +285,33 @@ def _check_is_cluster(directory: str, port: str) -> None:
             " supported yet.",
             hint="Name the directory of the publisher's cluster: host=DIRECTORY. If it was"
             " moved, use ALTER SUBSCRIPTION ... CONNECTION.",
+        )
+
+
+def _check_peer(owner: Privileges, subscription: Subscription) -> None:
+    """Check that a cluster belongs to the user of this process, or to root.  Tables can have any
+    location, so the maker of a cluster could read all files of this user.
+
+    Args:
+        owner: the privileges of the subscription's owner.  They do not matter if a superuser has
+            set password_required to false.
+    """
+    directory = host_of(parse_conninfo(subscription.conninfo))
+    is_trusted = owner.acts_for(READ_SERVER_FILES) or not subscription.password_required
+    if is_trusted or not directory.startswith("/"):
+        return
+    try:
+        peer = Path(directory).stat().st_uid
+    except OSError:  # connecting reports it
+        return
+    if peer not in (0, os.geteuid()):
+        granted = PREDEFINED_ROLES[READ_SERVER_FILES]
+        raise ConnectionFailure(
+            f"could not connect to the publisher: {_server(directory, '5432')} failed:"
+            f" the directory belongs to another user of the system (uid {peer})",
+            detail=f'Only roles with privileges of the "{granted}" role may use the cluster of'
+            " another user, because its tables can have any location.",
+            hint=f"Use GRANT {granted} TO {quote_identifier(owner.role.name)}.",
         )
 
 

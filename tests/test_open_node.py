@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -245,6 +246,44 @@ def test_a_password_is_required_as_long_as_the_owner_is_no_superuser(session: Se
     assert "permission denied to start WAL sender" in failure.error.message
     _run(session, "alter subscription s disable; alter subscription s set (slot_name = none)")
     _run(session, "drop subscription s; select pg_drop_replication_slot('made')")
+
+
+def test_the_cluster_of_another_user_of_the_system(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables of a cluster can have any location."""
+    _run(session, ROLES)
+    with session.read() as catalog:
+        owner = find_role(catalog, "owner")
+        assert owner is not None
+    other = open_cluster(tmp_path / "other")
+    _run(Session.connect(other, "postgres", "postgres"), ROLES)
+    conninfo = f"host={other.path} dbname=postgres password=own"
+    with open_publisher(session, _subscription(conninfo, owner.oid)):
+        pass
+    if os.geteuid() == 0:
+        os.chown(other.path, 65534, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with (
+        pytest.raises(ConnectionFailure) as raised,
+        open_publisher(session, _subscription(conninfo, owner.oid)),
+    ):
+        pass
+    assert "failed: the directory belongs to another user of the system" in raised.value.message
+    assert raised.value.hint == "Use GRANT pg_read_server_files TO owner."
+    for subscription in (
+        _subscription(conninfo, owner.oid, requires=False),
+        _subscription(conninfo),  # of a superuser
+    ):
+        with open_publisher(session, subscription):
+            pass
+    with open_publisher(session, _subscription(conninfo, owner.oid), is_leaving=True):
+        pass
+    _run(session, raised.value.hint.removeprefix("Use ").removesuffix("."))
+    with open_publisher(session, _subscription(conninfo, owner.oid)):
+        pass
+    other.close()
 
 
 @pytest.mark.parametrize(
