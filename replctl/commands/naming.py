@@ -23,9 +23,11 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidParameterValue,
     InvalidSchemaName,
+    InvalidTableDefinition,
     UndefinedObject,
 )
 from replctl.expr.environment import SYSTEM_SCHEMA
+from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.identifier import MAX_BYTES, clipped
 
@@ -83,6 +85,26 @@ def creation_schema(
         )
     _check_create(environment, found, schema_name, pos)
     return Schema(found, schema_name)
+
+
+def relation_schema(
+    environment: CatalogEnvironment, target: ast.RangeVar, *, pos: int = -1
+) -> Schema:
+    """Return the schema for a new relation that is not temporary, unless its schema is.
+
+    Raises:
+        InvalidTableDefinition: the schema has the temporary relations of another session (42P16;
+            RangeVarAdjustRelationPersistence).
+        Those of `creation_schema`.
+    """
+    place = creation_schema(
+        environment, target.schema, target.name, database=target.catalog, pos=pos
+    )
+    if place.is_temporary and place.name != environment.search_path.temporary_schema:
+        raise InvalidTableDefinition(
+            "cannot create relations in temporary schemas of other sessions"
+        )
+    return place
 
 
 def _check_create(environment: CatalogEnvironment, oid: int, name: str, pos: int) -> None:

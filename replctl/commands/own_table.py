@@ -33,7 +33,7 @@ from replctl.commands.inherit import (
     merged_columns,
     partition_columns,
 )
-from replctl.commands.naming import Schema, check_tablespace, creation_schema
+from replctl.commands.naming import Schema, check_tablespace, relation_schema
 from replctl.commands.partition import (
     complete_partition,
     find_partitioned,
@@ -172,9 +172,7 @@ def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
     elif statement.on_commit is not None:
         raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
     else:
-        place = creation_schema(
-            ddl.environment, target.schema, target.name, database=target.catalog, pos=target.pos
-        )
+        place = relation_schema(ddl.environment, target, pos=target.pos)
     exists = find_relation_oid(ddl.catalog, target.name, place.oid) is not None
     if exists and statement.if_not_exists:
         ddl.notice(f'relation "{target.name}" already exists, skipping', sqlstate="42P07")

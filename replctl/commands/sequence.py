@@ -26,7 +26,7 @@ from replctl.catalog.relation_kind import (
 )
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_relation import find_relation
-from replctl.commands.naming import Schema, creation_schema, relation_name
+from replctl.commands.naming import Schema, creation_schema, relation_name, relation_schema
 from replctl.does_not_exist import no_column, no_relation
 from replctl.errors import (
     DuplicateTable,
@@ -143,7 +143,7 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
 
 
 def _place(ddl: Ddl, target: ast.RangeVar) -> Schema:
-    return creation_schema(ddl.environment, target.schema, target.name, database=target.catalog)
+    return relation_schema(ddl.environment, target)
 
 
 def _is_taken(ddl: Ddl, place: Schema, name: str) -> bool:

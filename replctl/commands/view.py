@@ -27,7 +27,7 @@ from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.file_layout import check_layout
 from replctl.commands.find_relation import find_relation
 from replctl.commands.inherit import check_own_columns
-from replctl.commands.naming import Schema, check_tablespace, creation_schema
+from replctl.commands.naming import Schema, check_tablespace, relation_schema
 from replctl.commands.own_table import check_no_relation, check_relation_name, new_relation
 from replctl.commands.reloptions import table_options, view_options
 from replctl.commands.temporary import temporary_place
@@ -91,11 +91,7 @@ def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
     if any(relation.persistence == RelPersistence.TEMPORARY for relation in read.values()):
         ddl.notice(f'view "{statement.relation.name}" will be a temporary view')
         return temporary_place(ddl, target)
-    return _place(ddl, statement.relation)
-
-
-def _place(ddl: Ddl, name: ast.RangeVar) -> Schema:
-    return creation_schema(ddl.environment, name.schema, name.name, database=name.catalog)
+    return relation_schema(ddl.environment, statement.relation)
 
 
 def named_columns(ddl: Ddl, found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
@@ -187,7 +183,7 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     """
     name = statement.relation.name
     query = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query)
-    place = _place(ddl, statement.relation)
+    place = relation_schema(ddl.environment, statement.relation)
     exists = find_relation_oid(ddl.catalog, name, place.oid) is not None
     if exists and statement.if_not_exists:
         ddl.notice(f'relation "{name}" already exists, skipping', sqlstate="42P07")

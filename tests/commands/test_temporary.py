@@ -8,7 +8,7 @@ from fix_psql import Psql
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_namespace import insert_temporary_schema
 from replctl.catalog.schema import pg_class
-from replctl.errors import InsufficientPrivilege
+from replctl.errors import InsufficientPrivilege, InvalidTableDefinition
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -33,6 +33,28 @@ def test_other_sessions_have_their_own(cluster: Cluster) -> None:
     with two.read() as catalog:
         schemas = {row.relnamespace for row in catalog.select(pg_class)}
     assert len(schemas) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE {}.u (a int)",
+        "CREATE TABLE {}.u AS SELECT 1",
+        "CREATE VIEW {}.u AS SELECT 1",
+        "CREATE MATERIALIZED VIEW {}.u AS SELECT 1",
+        "CREATE SEQUENCE {}.u",
+        "CREATE SEQUENCE IF NOT EXISTS {}.u",
+    ],
+)
+def test_a_superuser_makes_none_for_other_sessions(cluster: Cluster, statement: str) -> None:
+    one, two = (Session.connect(cluster, "postgres", "postgres") for _ in range(2))
+    list(execute(one, "CREATE TEMP TABLE t (a int)"))
+    assert one.temporary_schema is not None
+    with pytest.raises(
+        InvalidTableDefinition,
+        match="cannot create relations in temporary schemas of other sessions",
+    ):
+        list(execute(two, statement.format(one.temporary_schema)))
 
 
 def test_what_a_dead_session_has_left_is_dropped(cluster: Cluster) -> None:
