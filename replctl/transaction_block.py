@@ -48,6 +48,7 @@ class TransactionBlock:
         has_snapshot: a statement that needs a snapshot has run (FirstSnapshotSet in snapmgr.c).
         has_failed: a statement failed; further statements are refused until ROLLBACK or ROLLBACK
             TO.
+        is_ending: COMMIT is running.  If it fails, the block ends, too.
         changes_definitions: the block changes definitions that decoding reads.
         definitions_lsn: the end of the log before the block first changed definitions; None if it
             has changed none.
@@ -67,6 +68,7 @@ class TransactionBlock:
     is_read_only: bool = False
     has_snapshot: bool = False
     has_failed: bool = False
+    is_ending: bool = False
     changes_definitions: bool = False
     definitions_lsn: int | None = None
     local_settings: dict[str, str | None] = field(default_factory=dict)

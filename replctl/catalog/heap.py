@@ -8,6 +8,8 @@ import json
 from dataclasses import astuple
 from typing import Any
 
+from sqlalchemy import or_, select
+
 from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import AclKind
 from replctl.catalog.aclchk import put_column_acl
@@ -80,6 +82,14 @@ def insert_relation(catalog: Catalog, relation: Relation) -> None:
             if key.exprs
             else None,
         )
+
+
+def has_changed_columns(catalog: Catalog, relid: int) -> bool:
+    """Return whether the transaction has added, changed or dropped columns of a relation."""
+    table, own = schema.pg_attribute, catalog.xids.all
+    changed = or_(table.c.xmin.in_(own), table.c.xmax.in_(own))
+    query = select(table.c.attnum).where(table.c.attrelid == relid, changed).limit(1)
+    return bool(own) and catalog.connection.execute(query).first() is not None
 
 
 def insert_column(catalog: Catalog, relid: int, column: Column) -> None:

@@ -59,6 +59,7 @@ def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
 def commit(session: Session) -> None:
     """Commit the open block: all its changes take effect at one LSN."""
     block = _open(session)
+    block.is_ending = True
     top = block.xids.top
     written: list[Relation] = []
     if top is not None:
@@ -136,10 +137,10 @@ def rollback(session: Session) -> None:
 
 def fail(session: Session) -> None:
     """Mark the open block as failed: it refuses statements until it ends or returns to a savepoint.
-    Without savepoints, the block is undone immediately.
+    Without savepoints, the block is undone immediately.  A failed COMMIT ends the block.
     """
     block = _open(session)
-    if block.is_implicit:
+    if block.is_implicit or block.is_ending:
         rollback(session)
         return
     if block.savepoints:

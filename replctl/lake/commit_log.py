@@ -13,6 +13,7 @@ from functools import partial
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
+from replctl.catalog.heap import has_changed_columns
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
@@ -44,6 +45,7 @@ from replctl.errors import (
     FeatureNotSupported,
     IoError,
     PostgresError,
+    SerializationFailure,
     UndefinedFile,
 )
 from replctl.lake.column_changes import follow_columns, follow_own_columns
@@ -407,8 +409,9 @@ def enter_versions(
     becomes a part of that transaction, because entries are decoded in order.
 
     Recording stops before a version of another transaction in progress: later versions must not be
-    visible yet.  Columns that other programs added belong to the relation from their commit on.
-    Renamed columns are read by their new names.
+    visible yet.  It also stops before another program's schema if this transaction has changed
+    columns, which may yet be undone.  Columns that other programs added belong to the relation from
+    their commit on.  Renamed columns are read by their new names.
 
     If the table no longer has the newest version of the commit log, a break is recorded.  Faults
     that stop the subscriptions of the table are also recorded (target_fault).
@@ -427,6 +430,8 @@ def enter_versions(
         The errors of `commits_since`.
         ObjectNotInPrerequisiteState: the table was replaced while the transaction `own_xid` wrote
             it (55000).
+        SerializationFailure: the transaction `own_xid` has changed columns, and another program has
+            changed the schema before it wrote the table (40001).
     """
     storage = relation.storage
     if storage is None:
@@ -465,6 +470,10 @@ def enter_versions(
         if is_within and ends and commit.version > max(own, default=-1):
             break
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
+            break
+        if xid is None and commit.metadata and has_changed_columns(catalog, relation.oid):
+            if commit.version < max(own, default=-1):
+                raise SerializationFailure("could not serialize access due to concurrent update")
             break
         if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
@@ -514,17 +523,8 @@ def _first_truncation(
     commits: Iterable[DeltaCommit], own: Collection[int], taken_back: Collection[int]
 ) -> int:
     """Return the first version with a TRUNCATE that is not taken back; -1 if there is none."""
-    return next(
-        (
-            commit.version
-            for commit in commits
-            if commit.version in own
-            and commit.version not in taken_back
-            and commit.mark is not None
-            and commit.mark.truncates
-        ),
-        -1,
-    )
+    found = (c.version for c in commits if c.mark is not None and c.mark.truncates)
+    return next((version for version in found if version in own and version not in taken_back), -1)
 
 
 def _enter(

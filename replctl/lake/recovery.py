@@ -8,7 +8,7 @@ from contextlib import suppress
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, delete_intents, mark_abandoned, writers_of, writes_others
 from replctl.catalog.lock import OpenBlock
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import SessionOrigin, commit_with_origin
 from replctl.catalog.pg_wal import move_to_new_transaction, take_back
 from replctl.catalog.storage import abandon_storage
@@ -151,11 +151,12 @@ def _undo(session: Session, xid: int) -> None:
         # First: commits of other writers within the transaction must precede their later commits
         take_back(catalog, xid)
         move_to_new_transaction(catalog, xid)
-        for relation in relations.values():
-            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
+        # Before columns of other programs are added: its definitions and locks would be in the way
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
         left = abandon_storage(catalog.connection)
+        for relation in load_relations(catalog, relations).values():
+            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
     report_files(session, left)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fix_replication import Database
 
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, SerializationFailure
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -100,6 +100,17 @@ def test_values_of_such_a_column_are_not_lost(source: Database, engine: Engine) 
     source.run(hint.removeprefix("Use "))
     source.run(move)
     assert source.rows("SELECT * FROM t ORDER BY v") == [("11", "a", "x"), ("11", "c", None)]
+
+
+def test_a_block_that_has_changed_columns_gives_way(source: Database, engine: Engine) -> None:
+    source.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
+    source.run("BEGIN; ALTER TABLE t ADD COLUMN own int")
+    engine.run(f"ALTER TABLE delta.`{source.location()}` ADD COLUMNS (extra STRING)")
+    with pytest.raises(SerializationFailure):
+        source.run("INSERT INTO t VALUES (2)")
+    source.run("ROLLBACK")
+    source.run("ALTER TABLE t ADD COLUMN own int; INSERT INTO t VALUES (3, 'x', 3)")
+    assert source.rows("SELECT * FROM t ORDER BY id") == [("1", None, None), ("3", "x", "3")]
 
 
 def test_a_column_that_is_added_during_a_block(source: Database, engine: Engine) -> None:
