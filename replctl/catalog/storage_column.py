@@ -162,7 +162,9 @@ def note_widening(
 
 
 def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
-    """Record that other programs have renamed or dropped a column of a relation's Delta table."""
+    """Record that other programs have renamed, dropped or added a column of a relation's Delta
+    table.
+    """
     table = state_schema.storage_column
     connection.execute(
         update(table)
@@ -170,6 +172,7 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
         .values(
             name=column.name,
             physical_name=column.physical_name,
+            since_version=column.since_version,
             renamed_version=column.renamed_version,
             is_dropped=column.is_dropped,
             is_followed=column.is_followed,

@@ -68,7 +68,8 @@ class ColumnChanges:
     """The differences between the columns of a version and the known columns.
 
     Attributes:
-        renamed: the known columns that were renamed, dropped or restored, in their new form.
+        renamed: the known columns that were renamed, dropped, restored or added to the table, in
+            their new form.
         known: the fields of the known columns, by the columns' numbers.
         new: the fields of new columns.
     """
@@ -116,7 +117,8 @@ def column_changes(
         open_columns = [c for c in known if c.number not in matched and not c.is_dropped]
         column = _by_name(field["name"], open_columns)
         is_mapped = physical_name(field) is not None
-        if column is None or (is_adopted and is_mapped and keeps_files()):
+        is_there = column is not None and column.since_version is not None
+        if column is None or (is_there and is_adopted and is_mapped and keeps_files()):
             new.append(field)
         else:
             matched[column.number] = field
@@ -161,6 +163,8 @@ def _now(
         physical_name=None if physical == name else physical,
         is_dropped=False,
     )
+    if column.since_version is None:  # replctl would have added it with its next write
+        return replace(now, since_version=version)
     if now.identity != column.identity:
         former = (*column.former_identities, (column.identity, version))
         now = replace(now, former_identities=former)

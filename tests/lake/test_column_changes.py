@@ -175,6 +175,23 @@ def test_a_version_is_read_by_the_names_that_it_has(lake: Lake) -> None:
     assert _stored(relation) == {"id": "id", "v": "x", "v_1": "v"}
 
 
+@pytest.mark.parametrize("physical", [None, "own", "col-1"])
+@pytest.mark.parametrize("is_adopted", [False, True])
+def test_a_column_that_others_add_before_replctl_does(
+    lake: Lake, is_adopted: bool, physical: str | None
+) -> None:
+    """ALTER TABLE has added it to the relation; the next write would add it to the table."""
+    with lake.session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql(f"UPDATE storage_table SET is_adopted = {is_adopted}")
+    lake.run("ALTER TABLE t ADD COLUMN own text")
+    fields = [_ID, _field("v", physical and "v")]
+    first = _change_columns(lake, *fields)
+    second = _change_columns(lake, *fields, _field("own", physical))
+    relation = _relation(lake)
+    assert _stored(relation, first) == {"id": "id", "v": "v", "own": None}
+    assert _stored(relation, second) == {"id": "id", "v": "v", "own": "own"}
+
+
 def test_the_changes_of_a_version_are_read_by_the_names_before_and_after(lake: Lake) -> None:
     first = _change_columns(lake, _ID, _field("w", "v"))
     second = _change_columns(lake, _ID, _field("x", "v"))
