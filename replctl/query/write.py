@@ -17,6 +17,7 @@ from replctl.functions.function_context import function_context
 from replctl.functions.session_value import with_session_values
 from replctl.functions.settings_form import in_form
 from replctl.injection_point import injection_point
+from replctl.lake.column_fault import check_columns
 from replctl.lake.conflict_message import not_carried_out, orphan, still_referenced, violation
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
@@ -292,6 +293,10 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
     ):
         for oid, leaf in leaves.items():
             as_planned(writer.relations.get(oid), leaf)
+        for plan in plans:
+            if not plan.only_adds:  # it reads all columns; an INSERT is checked where it writes
+                for part in plan.target.leaves:
+                    check_columns(session, writer.relations[part.relid])
         _check_others(session, {k: v for plan in plans for k, v in plan.checked_relations.items()})
         yield [WrittenTable(session, plan, writer, stack) for plan in plans]
 

@@ -508,3 +508,21 @@ def test_which_type_is_stored_as_a_wider_one(
     """replctl stores varchar and text alike, and reads and writes such columns without a cast."""
     found = None if stored is None else DeltaColumn("v", *stored, not_null=False)
     assert _is_wider(found, type_, typmod) == is_wide
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET v = 'x' WHERE id = 1",
+        "DELETE FROM t WHERE id = 1",
+        "DELETE FROM t USING t o WHERE t.id = o.id",
+        "INSERT INTO t VALUES (1) ON CONFLICT (id) DO UPDATE SET v = 'x'",
+    ],
+)
+def test_statements_that_write_rows_name_a_column_with_another_type(
+    adopted: Adopted, statement: str
+) -> None:
+    """They read all columns, so Spark would fail."""
+    adopted.change(_ID, _V, ("n", "date", "n"))
+    (answer,) = answer_of(adopted.session, statement)[:1]
+    assert answer.startswith('ERROR 42804: the type of column "n" of table "public.t"'), answer
