@@ -82,7 +82,14 @@ from replctl.types.builtin import FIRST_USER_OID
 
 #: Actions in the order of execution (AlterTablePass).
 _PASSES = (
-    ("drop_column", "drop_constraint", "drop_default", "drop_not_null", "drop_identity"),
+    (
+        "drop_column",
+        "drop_constraint",
+        "drop_default",
+        "drop_not_null",
+        "drop_identity",
+        "drop_expression",
+    ),
     ("alter_type",),
     ("add_column",),
     ("add_constraint check",),
@@ -228,7 +235,9 @@ def _action(command: ast.AlterTableCmd) -> str:
             return "ALTER COLUMN ... SET DEFAULT"
         case "alter_type":
             return "ALTER COLUMN ... SET DATA TYPE"
-        case "set_not_null" | "drop_not_null" | "add_identity" | "drop_identity":
+        case (
+            "set_not_null" | "drop_not_null" | "add_identity" | "drop_identity" | "drop_expression"
+        ):
             return f"ALTER COLUMN ... {words}"
         case "alter_identity":
             return "ALTER COLUMN ... SET"
@@ -276,6 +285,8 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             identity_column.alter_identity(ddl, relation, command, recurses=recurses)
         case "drop_identity":
             identity_column.drop_identity(ddl, relation, command, recurses=recurses)
+        case "drop_expression":
+            alter_column.drop_expression(ddl, relation, command, recurses=recurses)
         case "add_constraint":
             assert command.constraint is not None
             alter_constraint.add_constraint(ddl, relation, command.constraint, recurses=recurses)
