@@ -79,7 +79,8 @@ QUERIES = {
     "pg_collation": """
         SELECT oid, collname, collprovider, collencoding FROM pg_collation
          WHERE collnamespace = 'pg_catalog'::regnamespace AND collprovider IN ('d', 'b', 'c')
-           AND collname IN ('default', 'C', 'POSIX', 'ucs_basic', 'pg_c_utf8') ORDER BY oid""",
+           AND collname IN ('default', 'C', 'POSIX', 'ucs_basic', 'pg_c_utf8', 'C.utf8')
+         ORDER BY oid""",
     "pg_settings": """
         SELECT name, unit, vartype, context, boot_val, min_val, max_val, category, short_desc,
                extra_desc, array_to_string(enumvals, ',') AS enumvals

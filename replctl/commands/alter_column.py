@@ -8,7 +8,7 @@ from replctl.catalog.heap import insert_column, update_column
 from replctl.catalog.native_column import have_one_type
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_inherits import children_of
-from replctl.catalog.relation_kind import RelKind
+from replctl.catalog.relation_kind import Generated, RelKind
 from replctl.commands.column_definition import (
     ColumnDraft,
     check_column_name,
@@ -32,6 +32,7 @@ from replctl.errors import (
     DuplicateColumn,
     FeatureNotSupported,
     InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
     SqlSyntaxError,
     WrongObjectType,
 )
@@ -263,6 +264,43 @@ def set_default(
     if recurses:
         for oid in children_of(ddl.catalog, relation.oid):
             set_default(ddl, ddl.own_child(oid), name, raw, recurses=True)
+
+
+def drop_expression(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
+) -> None:
+    """Make an ordinary column of a generated column, which keeps its values
+    (ATPrepDropExpression, ATExecDropExpression).
+
+    Raises:
+        FeatureNotSupported: ONLY excludes child tables.
+        InvalidTableDefinition: the column is inherited.
+        ObjectNotInPrerequisiteState: the column is not a generated column.
+    """
+    if not recurses and children_of(ddl.catalog, relation.oid):
+        raise FeatureNotSupported(
+            "ALTER TABLE / DROP EXPRESSION must be applied to child tables too"
+        )
+    name = command.name or ""
+    column = existing_column(relation, name)
+    if column.inherited_count:
+        raise InvalidTableDefinition("cannot drop generation expression from inherited column")
+    if not column.generated:
+        message = f'column "{name}" of relation "{relation.name}" is not a stored generated column'
+        if not command.missing_ok:
+            raise ObjectNotInPrerequisiteState(message)
+        ddl.notice(f"{message}, skipping")
+        return
+    _drop_expression(ddl, relation, name)
+
+
+def _drop_expression(ddl: Ddl, relation: Relation, name: str) -> None:
+    column = existing_column(relation, name)
+    if column.generated:
+        ordinary = replace(column, generated=Generated.NONE, default=None)
+        update_column(ddl.catalog, relation.oid, ordinary)
+    for oid in children_of(ddl.catalog, relation.oid):
+        _drop_expression(ddl, ddl.own_child(oid), name)
 
 
 def set_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) -> None:

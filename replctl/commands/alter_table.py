@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from replctl.catalog import schema
@@ -18,7 +19,7 @@ from replctl.catalog.aclchk import (
     relation_acl,
 )
 from replctl.catalog.heap import update_index, update_relation
-from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_class import Index, Relation, get_relation
 from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.relation_kind import (
     INDEX_KINDS,
@@ -43,6 +44,7 @@ from replctl.commands import (
     column_attributes,
     identity_column,
 )
+from replctl.commands.attach_index import table_and_index
 from replctl.commands.composite import check_not_composite, find_altered_composite, rewrite_values
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import (
@@ -54,7 +56,14 @@ from replctl.commands.file_layout import check_layout_change
 from replctl.commands.find_relation import check_kind
 from replctl.commands.persistence import check_persistence, set_persistence
 from replctl.commands.policy import set_row_security
-from replctl.commands.reloptions import changed_options, note_features
+from replctl.commands.reloptions import (
+    OptionReader,
+    changed_options,
+    index_options,
+    note_features,
+    table_options,
+    view_options,
+)
 from replctl.commands.role import role_oid
 from replctl.does_not_exist import no_relation
 from replctl.errors import (
@@ -73,7 +82,14 @@ from replctl.types.builtin import FIRST_USER_OID
 
 #: Actions in the order of execution (AlterTablePass).
 _PASSES = (
-    ("drop_column", "drop_constraint", "drop_default", "drop_not_null", "drop_identity"),
+    (
+        "drop_column",
+        "drop_constraint",
+        "drop_default",
+        "drop_not_null",
+        "drop_identity",
+        "drop_expression",
+    ),
     ("alter_type",),
     ("add_column",),
     ("add_constraint check",),
@@ -82,11 +98,32 @@ _PASSES = (
     ("set_default", "add_constraint foreign", "add_identity"),
 )
 
-#: The kinds of relations on which ALTER TABLE has an action; for other actions, tables.
+_STORED = (*TABLE_KINDS, RelKind.MATERIALIZED_VIEW)
+_WITH_OPTIONS = (*_STORED, RelKind.VIEW, RelKind.INDEX)
+#: The kinds of relations on which ALTER TABLE has an action; for other actions, tables (calls of
+#: ATSimplePermissions in tablecmds.c).
 _KINDS = {
-    "OWNER TO": (*READABLE, RelKind.SEQUENCE),
-    "SET LOGGED": (*TABLE_KINDS, RelKind.SEQUENCE),
-    "SET UNLOGGED": (*TABLE_KINDS, RelKind.SEQUENCE),
+    "owner_to": (*READABLE, RelKind.SEQUENCE),
+    "set_logged": (*TABLE_KINDS, RelKind.SEQUENCE),
+    "set_unlogged": (*TABLE_KINDS, RelKind.SEQUENCE),
+    "set_default": (*TABLE_KINDS, RelKind.VIEW),
+    "drop_default": (*TABLE_KINDS, RelKind.VIEW),
+    "set_statistics": (*_STORED, *INDEX_KINDS),
+    "set_column_options": _STORED,
+    "reset_column_options": _STORED,
+    "set_storage": _STORED,
+    "set_compression": _STORED,
+    "cluster_on": _STORED,
+    "set_without_cluster": _STORED,
+    "replica_identity": _STORED,
+    "set_options": _WITH_OPTIONS,
+    "reset_options": _WITH_OPTIONS,
+}
+#: Actions that PostgreSQL has on these kinds of relations, and replctl has not.
+_REFUSED = {
+    "set_default": (RelKind.VIEW,),
+    "drop_default": (RelKind.VIEW,),
+    "set_statistics": INDEX_KINDS,
 }
 
 
@@ -100,21 +137,20 @@ def alter_table(session: Session, statement: ast.AlterTable) -> str:
     for command in statement.commands:
         if command.kind == "other":
             words = command.value or "this action"
-            raise FeatureNotSupported(f"ALTER TABLE ... {words} is not supported")
+            kind = statement.object_type.upper()
+            raise FeatureNotSupported(f"ALTER {kind} ... {words} is not supported")
     return carry_out(session, lambda ddl: _alter_table(ddl, statement))
 
 
 def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
     if statement.object_type == "type":
         return _alter_composite(ddl, statement)
-    action = _action(statement.commands[0])
-    tag = f"ALTER {statement.object_type.upper()}"
-    relation = find_table(
-        ddl, statement.relation, action, kind=statement.object_type, missing_ok=statement.missing_ok
-    )
+    relation = _find_relation(ddl, statement)
     if relation is None:
         ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
-        return tag
+        return f"ALTER {statement.object_type.upper()}"
+    for command in statement.commands:
+        _check_action(relation, command)
     return _alter(ddl, relation, statement)
 
 
@@ -146,25 +182,20 @@ def _alter(ddl: Ddl, relation: Relation, statement: ast.AlterTable) -> str:
     return f"ALTER {statement.object_type.upper()}"
 
 
-def find_table(
-    ddl: Ddl, name: ast.RangeVar, action: str, *, kind: str = "table", missing_ok: bool = False
-) -> Relation | None:
-    """Return the table that a statement alters; None if it is missing and IF EXISTS was given.
-
-    Args:
-        action: the words of the action, for the error message.
-        kind: the kind of relation that the statement names.
+def _find_relation(ddl: Ddl, statement: ast.AlterTable) -> Relation | None:
+    """Return the relation that a statement alters; None if it is missing and IF EXISTS was given.
 
     Raises:
-        UndefinedTable: there is no such table.
-        WrongObjectType, InsufficientPrivilege: the relation is not a table, or is a system
+        UndefinedTable: there is no such relation.
+        WrongObjectType, InsufficientPrivilege: the relation is of another kind, or is a system
             catalog.
     """
+    name = statement.relation
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
     schema_name = schema_of_relation(ddl.environment, name)
     oid = ddl.environment.relation_oid(schema_name, name.name)
     if oid is None:
-        if missing_ok:
+        if statement.missing_ok:
             return None
         check_schema(ddl.environment, schema_name)
         raise no_relation(shown)
@@ -173,14 +204,25 @@ def find_table(
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
     ddl.privileges.check_relation_owner(relation)
-    check_kind(relation, kind)
+    check_kind(relation, statement.object_type)
     check_not_composite(relation)
-    if relation.kind not in _KINDS.get(action, TABLE_KINDS):
+    return relation
+
+
+def _check_action(relation: Relation, command: ast.AlterTableCmd) -> None:
+    """Check that an action is possible on relations of this kind (ATSimplePermissions).
+
+    Raises:
+        WrongObjectType: PostgreSQL does not have the action on this kind.
+        FeatureNotSupported: replctl does not have it.
+    """
+    if relation.kind not in _KINDS.get(command.kind, TABLE_KINDS):
         raise WrongObjectType(
-            f'ALTER action {action} cannot be performed on relation "{relation.name}"',
+            f'ALTER action {_action(command)} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {relation.kind.plural}.",
         )
-    return relation
+    if relation.kind in _REFUSED.get(command.kind, ()):
+        raise FeatureNotSupported(f"{_action(command)} is not supported for {relation.kind.plural}")
 
 
 def _action(command: ast.AlterTableCmd) -> str:
@@ -193,7 +235,9 @@ def _action(command: ast.AlterTableCmd) -> str:
             return "ALTER COLUMN ... SET DEFAULT"
         case "alter_type":
             return "ALTER COLUMN ... SET DATA TYPE"
-        case "set_not_null" | "drop_not_null" | "add_identity" | "drop_identity":
+        case (
+            "set_not_null" | "drop_not_null" | "add_identity" | "drop_identity" | "drop_expression"
+        ):
             return f"ALTER COLUMN ... {words}"
         case "alter_identity":
             return "ALTER COLUMN ... SET"
@@ -241,6 +285,8 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             identity_column.alter_identity(ddl, relation, command, recurses=recurses)
         case "drop_identity":
             identity_column.drop_identity(ddl, relation, command, recurses=recurses)
+        case "drop_expression":
+            alter_column.drop_expression(ddl, relation, command, recurses=recurses)
         case "add_constraint":
             assert command.constraint is not None
             alter_constraint.add_constraint(ddl, relation, command.constraint, recurses=recurses)
@@ -296,11 +342,7 @@ def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
         oid = ddl.environment.relation_oid(relation.schema, name)
         if oid is None:
             raise UndefinedObject(f'index "{name}" for table "{relation.name}" does not exist')
-        if ddl.relation(oid).kind not in INDEX_KINDS:
-            raise WrongObjectType(f'"{name}" is not an index')
-        index = next((index for index in relation.indexes if index.oid == oid), None)
-        if index is None:
-            raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
+        index = _own_index(ddl, relation, oid, name)
         if index.access_method != "btree":
             raise FeatureNotSupported(
                 f'cannot cluster on index "{name}" because access method does not support'
@@ -316,17 +358,43 @@ def _set_clustered(ddl: Ddl, relation: Relation, name: str | None) -> None:
             update_index(ddl.catalog, replace(index, is_clustered=index.oid == chosen))
 
 
+def _own_index(ddl: Ddl, relation: Relation, oid: int, name: str) -> Index:
+    """Return the index of a table that a statement names.
+
+    Raises:
+        WrongObjectType: the name is that of another relation.
+    """
+    if ddl.relation(oid).kind not in INDEX_KINDS:
+        raise WrongObjectType(f'"{name}" is not an index')
+    index = next((index for index in relation.indexes if index.oid == oid), None)
+    if index is None:
+        raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
+    return index
+
+
+def _option_reader(ddl: Ddl, relation: Relation) -> OptionReader:
+    if relation.kind == RelKind.VIEW:
+        return view_options
+    _, index = table_and_index(ddl, relation)
+    return partial(index_options, access_method=index.access_method)
+
+
 def _change_options(
     ddl: Ddl, relation: Relation, changes: Sequence[ast.DefElem], *, resets: bool
 ) -> None:
+    if relation.kind in (RelKind.VIEW, RelKind.INDEX):
+        options = changed_options(
+            relation.options, changes, _option_reader(ddl, relation), resets=resets
+        )
+        update_relation(ddl.catalog, replace(relation, options=options))
+        return
     is_adopted = relation.storage is not None and relation.storage.is_adopted
     if is_adopted:
         properties = [change for change in changes if is_delta_property(change)]
         set_delta_properties(ddl, relation, properties, resets=resets)
         changes = [change for change in changes if not is_delta_property(change)]
-    options = changed_options(
-        relation.options, changes, relation.kind, resets=resets, is_adopted=is_adopted
-    )
+    read = partial(table_options, kind=relation.kind, is_adopted=is_adopted)
+    options = changed_options(relation.options, changes, read, resets=resets)
     if options.get(FOREIGN_FILES) != relation.options.get(FOREIGN_FILES):
         check_location_role(ddl.privileges, writes=False)
     is_made = relation.storage is not None and relation.storage.is_made
@@ -457,9 +525,7 @@ def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
     oid = ddl.environment.relation_oid(relation.schema, name)
     if oid is None:
         raise UndefinedObject(f'index "{name}" for table "{relation.name}" does not exist')
-    index = next((index for index in relation.indexes if index.oid == oid), None)
-    if index is None:
-        raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
+    index = _own_index(ddl, relation, oid, name)
     if not index.is_unique:
         raise WrongObjectType(f'cannot use non-unique index "{name}" as replica identity')
     if index.is_deferrable:

@@ -33,8 +33,8 @@ def _attach(ddl: Ddl, statement: ast.AttachIndex) -> str:
     if below.kind not in INDEX_KINDS:
         raise InvalidObjectDefinition(f'"{below.name}" is not an index')
     ddl.privileges.check_relation_owner(below)
-    parent, index = _table_and_index(ddl, above)
-    partition, own = _table_and_index(ddl, below)
+    parent, index = table_and_index(ddl, above)
+    partition, own = table_and_index(ddl, below)
     if own.parent_oid == index.oid:
         return "ALTER INDEX"
     head = f'cannot attach index "{own.name}" as a partition of index "{index.name}"'
@@ -73,6 +73,7 @@ def _relation(ddl: Ddl, name: ast.RangeVar) -> Relation:
     return found
 
 
-def _table_and_index(ddl: Ddl, relation: Relation) -> tuple[Relation, Index]:
+def table_and_index(ddl: Ddl, relation: Relation) -> tuple[Relation, Index]:
+    """Return an index, given as a relation, and its table."""
     table = ddl.relation(index_table_oid(ddl.catalog, relation.oid))
     return table, next(index for index in table.indexes if index.oid == relation.oid)

@@ -6,7 +6,7 @@ replctl checks and stores them.  Most have no effect on Delta tables.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from replctl.catalog.delta_type_option import DELTA_TYPE
@@ -140,6 +140,8 @@ _INDEX: dict[str, _Known] = {
     "hash": {"fillfactor": _Number(10, 100)},
 }
 _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
+#: Checks the options of WITH, and returns them as a mapping for pg_class.reloptions.
+OptionReader = Callable[[Sequence[ast.DefElem]], dict[str, str]]
 
 
 def table_options(
@@ -237,16 +239,18 @@ def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
 def changed_options(
     before: Mapping[str, str],
     options: Sequence[ast.DefElem],
-    kind: RelKind,
+    read: OptionReader,
     *,
     resets: bool,
-    is_adopted: bool,
 ) -> dict[str, str]:
-    """Return the storage parameters of a table after ALTER TABLE ... SET or RESET.
+    """Return the options of a relation after ALTER TABLE ... SET or RESET.
+
+    Args:
+        read: returns the options that SET has, as WITH has them.
 
     Raises:
         SqlSyntaxError: RESET has a value.
-        InvalidParameterValue, WrongObjectType, FeatureNotSupported: see `table_options`.
+        PostgresError: an option is wrong.
     """
     if resets and any(option.value is not None for option in options):
         raise SqlSyntaxError("RESET must not include values for parameters")
@@ -255,7 +259,7 @@ def changed_options(
         for option in options
     }
     kept = {name: value for name, value in before.items() if name not in names}
-    return kept if resets else kept | table_options(options, kind, is_adopted=is_adopted)
+    return kept if resets else kept | read(options)
 
 
 def changed_column_options(

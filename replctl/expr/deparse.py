@@ -21,6 +21,13 @@ from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
 
+_CastNode = (
+    nodes.FuncExpr
+    | nodes.RelabelType
+    | nodes.CoerceViaIO
+    | nodes.ArrayCoerceExpr
+    | nodes.CoerceToDomain
+)
 _CASE_INDENT = 4  # PRETTYINDENT_VAR
 
 _INDENT_LIMIT = 40  # PRETTYINDENT_LIMIT
@@ -163,9 +170,9 @@ class _Printer:
                 self._top_level_list(expr.right)
                 put("))")
             case nodes.RelabelType() | nodes.ArrayCoerceExpr() | nodes.CoerceToDomain():
-                self._shown_cast(expr, expr.typmod, implicit)
+                self.cast(expr, expr.arg, expr.typmod, implicit=implicit)
             case nodes.CoerceViaIO():
-                self._shown_cast(expr, -1, implicit)
+                self.cast(expr, expr.arg, -1, implicit=implicit)
             case nodes.CollateExpr():
                 name = quote_identifier(expr.collation)
                 self._enclosed(f"{{}} COLLATE {name}", expr, expr.arg, implicit=implicit)
@@ -319,23 +326,21 @@ class _Printer:
 
     # -- casts
 
-    def _shown_cast(
-        self,
-        expr: nodes.RelabelType | nodes.CoerceViaIO | nodes.ArrayCoerceExpr | nodes.CoerceToDomain,
-        typmod: int,
-        implicit: bool,
-    ) -> None:
+    def cast(self, expr: _CastNode, arg: nodes.Expr, typmod: int, *, implicit: bool) -> None:
+        """Append the argument of a cast, and the type if the cast is shown.  In pretty output, the
+        argument keeps the parentheses that a shown cast would need, except below a domain
+        (get_rule_expr in ruleutils.c).
+        """
         if expr.form == "implicit" and not implicit:
-            self.expr(expr.arg, False)
-        else:
-            self.cast(expr, expr.arg, expr.type, typmod)
-
-    def cast(self, parent: nodes.Expr, arg: nodes.Expr, type_: str, typmod: int) -> None:
-        if isinstance(arg, nodes.Const) and is_bare_under_cast(arg, type_):
+            is_domain = isinstance(expr, nodes.CoerceToDomain)
+            needed = self.is_pretty and not is_domain and not is_simple(arg, expr)
+            self.in_parens(arg, needed, False)
+            return
+        if isinstance(arg, nodes.Const) and is_bare_under_cast(arg, expr.type):
             self.parts.append(constant(self.environment, arg, show_type="never"))
         else:
-            self.in_parens(arg, not (self.is_pretty and is_simple(arg, parent)), False)
-        self.parts.append(f"::{self._type(type_, typmod)}")
+            self.in_parens(arg, not (self.is_pretty and is_simple(arg, expr)), False)
+        self.parts.append(f"::{self._type(expr.type, typmod)}")
 
     # -- the rest
 
@@ -479,10 +484,8 @@ class _CallPrinter:
         self._order = printer.order
 
     def function(self, expr: nodes.FuncExpr, implicit: bool) -> None:
-        if expr.form == "implicit" and not implicit:
-            self._printer.expr(expr.args[0], False)
-        elif expr.form in ("implicit", "explicit"):
-            self._printer.cast(expr, expr.args[0], expr.type, nodes.typmod(expr))
+        if expr.form in ("implicit", "explicit"):
+            self._printer.cast(expr, expr.args[0], nodes.typmod(expr), implicit=implicit)
         elif expr.form == "sql" and self._sql_function(expr):
             return
         else:

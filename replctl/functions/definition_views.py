@@ -381,12 +381,15 @@ def _pg_am(context: FunctionContext) -> Iterator[Row]:
         yield {"oid": oid, "amname": name, "amhandler": handler, "amtype": kind}
 
 
-#: The columns of pg_collation for collations that are not the C library's.
+#: The columns of pg_collation, except for collations of the C library for all encodings.
 _COLLATION_LOCALES: dict[str, Row] = {
     "default": {"collprovider": "d", "collencoding": -1},
     "ucs_basic": {"collprovider": "b", "collencoding": 6, "colllocale": "C"},
     "pg_c_utf8": {"collprovider": "b", "collencoding": 6, "colllocale": "C.UTF-8"},
-}
+    "C.utf8": {
+        "collprovider": "c", "collencoding": 6, "collcollate": "C.utf8", "collctype": "C.utf8",
+    },
+}  # fmt: skip
 
 
 def _of_libc(name: str) -> Row:

@@ -236,8 +236,10 @@ def _variants(
     def call(context: FunctionContext, *args: Any) -> int | None:
         *roles, target, words = args
         privileges = _privileges(context, roles)
-        wanted = _wanted(kind, words)
+        # acl.c looks up the object first, except sequences.
+        early = _wanted(kind, words) if kind == "sequence" else None
         oid = target if isinstance(target, int) else find(context, target)
+        wanted = early or _wanted(kind, words)
         verdicts = [check(context, privileges, oid, privilege, flag) for privilege, flag in wanted]
         return None if None in verdicts else int(any(verdicts))
 

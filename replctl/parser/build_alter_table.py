@@ -132,6 +132,11 @@ class AlterTableBuilder:
             "drop_identity", str(name), missing_ok=bool(if_exists), pos=start_of(name)
         )
 
+    def cmd_drop_expression(self, name: Token, if_exists: bool | None) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "drop_expression", str(name), missing_ok=bool(if_exists), pos=start_of(name)
+        )
+
     def cmd_add_constraint(self, constraint: ast.Constraint) -> ast.AlterTableCmd:
         return ast.AlterTableCmd(
             "add_constraint", constraint.name, constraint=constraint, pos=constraint.pos

@@ -350,18 +350,10 @@ class ObjectBuilder:
         relation: ast.RangeVar,
         commands: tuple[ast.AlterTableCmd, ...],
     ) -> ast.AlterOwner | ast.AlterTable:
-        """Return OWNER TO, SET LOGGED and SET UNLOGGED of ALTER TABLE on a relation that is not a
-        table; refuse other actions.
-        """
-        kinds = [command.kind for command in commands]
-        if set(kinds) <= {"set_logged", "set_unlogged"}:
+        """Return the node for actions of ALTER TABLE on a relation that is not a table."""
+        if [command.kind for command in commands] != ["owner_to"]:
             kind = str(object_type)
             return ast.AlterTable(relation, commands, bool(if_exists), kind, pos=relation.pos)  # type: ignore[arg-type]
-        if kinds != ["owner_to"]:
-            raise FeatureNotSupported(
-                f"this form of ALTER {object_type.upper()} is not supported",
-                position=max(commands[0].pos, relation.pos),
-            )
         return ast.AlterOwner(
             str(object_type),  # type: ignore[arg-type]
             _parts(relation),

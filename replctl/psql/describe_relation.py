@@ -333,7 +333,9 @@ def _publications(target: Described, relation: Relation) -> list[str]:
         item = by_name.get(publication.oid)
         if item is not None:
             details.add((publication.name, membership_details(target, relation, item)))
-    return [f'"{name}"{text}' for name, text in sorted(details)]
+    # psql sorts the filter, and NULL is the last value.
+    in_order = sorted(details, key=lambda item: (item[0], item[1] == "", item[1]))
+    return [f'"{name}"{text}' for name, text in in_order]
 
 
 def _parents(target: Described, relation: Relation) -> list[str]:

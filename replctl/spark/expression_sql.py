@@ -189,7 +189,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.ArrayExpr():
             return _array(expr, inner)
         case nodes.CollateExpr():
-            if expr.collation not in ("C", "POSIX", "ucs_basic", "default", "pg_c_utf8"):
+            if expr.collation not in builtin.collations():
                 raise FeatureNotSupported(f'collation "{expr.collation}" is not supported')
             return _translate(expr.arg, context)
         case nodes.SqlValueFunction():

@@ -133,6 +133,7 @@ class AlterTableCmd(Node):
     kind: Literal[
         "add_column", "drop_column", "alter_type", "set_default", "drop_default", "set_not_null",
         "drop_not_null", "add_identity", "alter_identity", "drop_identity",
+        "drop_expression",
         "add_constraint", "drop_constraint", "validate_constraint",
         "replica_identity", "attach_partition", "detach_partition", "inherit", "no_inherit",
         "owner_to", "set_options", "reset_options", "set_storage", "set_statistics",

@@ -23,5 +23,5 @@ select conname, conkey, pg_get_constraintdef(oid) from pg_constraint where conre
 create function neg(int) returns int language sql as 'select -$1';
 create operator !@ (function = neg, rightarg = int);
 select oprname, oprkind, oprleft from pg_operator where oprname = '!@';
-select collname, collprovider, collencoding, collcollate, collctype, colllocale from pg_collation where collname in ('default', 'C', 'POSIX', 'ucs_basic', 'pg_c_utf8') order by 1;
+select collname, collprovider, collencoding, collcollate, collctype, colllocale from pg_collation where collname in ('default', 'C', 'POSIX', 'ucs_basic', 'pg_c_utf8', 'C.utf8') order by 1;
 select name, boot_val from pg_settings where name in ('TimeZone', 'wal_level', 'log_timezone', 'lc_numeric', 'client_encoding', 'server_encoding', 'work_mem') order by name collate "C";

@@ -1,0 +1,10 @@
+create table t (a text collate "C.utf8", b text);
+select attcollation::regcollation from pg_attribute where attrelid = 't'::regclass and attname = 'a';
+create publication p for table t where (b collate "C.utf8" > 'a' and lower(a) = 'x') with (publish = 'insert');
+select pg_get_expr(prqual, prrelid) from pg_publication_rel;
+select 'a' collate "C.utf8" < 'B', upper('ä' collate "C.utf8"), 'a' collate "c.utf8" < 'b';
+select 'a' collate "C.utf8" < 'B', upper('ä' collate "C.utf8");
+create collation own from "C.utf8";
+create index on t (b collate "C.utf8");
+select pg_get_indexdef(indexrelid) from pg_index where indrelid = 't'::regclass;
+select '"C.utf8"'::regcollation;

@@ -1,0 +1,18 @@
+create table t (a int);
+create sequence s;
+select has_table_privilege('nope', 'x');
+select has_table_privilege('t', 'x');
+select has_table_privilege('nobody', 'nope', 'x');
+select has_table_privilege(0, 'x');
+select has_any_column_privilege('nope', 'x');
+select has_column_privilege('nope', 'a', 'x');
+select has_column_privilege('t', 'b', 'x');
+select has_sequence_privilege('nope', 'x');
+select has_sequence_privilege('nope', 'usage');
+select has_sequence_privilege('t', 'usage');
+select has_schema_privilege('nope', 'x');
+select has_database_privilege('nope', 'x');
+select has_function_privilege('nope()', 'x');
+select has_type_privilege('nope', 'x');
+select pg_has_role('nobody', 'x');
+select pg_has_role('nobody', 'postgres', 'x');
