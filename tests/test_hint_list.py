@@ -240,6 +240,8 @@ HINTS: dict[str, str] = {
     "test_a_catalog_next_to_a_later_wal_is_refused",
     "Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.": "psql/test_machine.py::"
     "test_a_user_without_home_names_a_directory",
+    "Name another directory, or rename it.": "psql/test_machine.py::"
+    "test_a_home_whose_name_is_not_utf_8",
     "Until this is corrected, only status and queries of catalogs work.": "psql/"
     "test_unwritable_home.py::test_a_read_only_home_can_be_read",
     'If you want to create a new cluster, either remove or empty the directory "{}" or choose'
