@@ -14,6 +14,7 @@ from replctl import __version__
 from replctl.absolute_path import absolute_path
 from replctl.conninfo import client_settings
 from replctl.errors import ConnectionFailure, Notice, PostgresError
+from replctl.private_file import keep_own_access
 from replctl.psql.connect import Target, connection_failure, target_of
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages, report_new
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 def run(argv: list[str]) -> int:
     """Run the command line, and return the exit code."""
     raise_recursion_limit()
+    keep_own_access()
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed before this process started
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
