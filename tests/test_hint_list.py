@@ -314,6 +314,8 @@ HINTS: dict[str, str] = {
     " NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
     "Set XDG_CACHE_HOME to a directory that this user can write, or that has the jars from"
     ' "replctl spark prepare".': MACHINE,
+    "Set {} or spark.local.dir to a directory that this user can write.": "spark/test_scratch.py::"
+    "test_directories_for_shuffles_that_cannot_be_used",
     "_NETWORK_HINT": MACHINE,
     "Put the cluster's directory on a file system that is not mounted noexec, or name another"
     " directory for temporary files: --conf"
