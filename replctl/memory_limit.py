@@ -20,6 +20,11 @@ SETTING = "replctl.max_query_memory"
 _STATM = "/proc/self/statm"
 _PAGE = resource.getpagesize()
 _DATA_FIELD = 5
+#: Limits of a process that its parent may have set: limit, name, and option of ulimit.
+_LIMITS = (
+    (resource.RLIMIT_AS, "address space", "-v unlimited"),
+    (resource.RLIMIT_DATA, "data memory", "-d unlimited"),
+)
 
 
 class memory_limit:
@@ -34,7 +39,7 @@ class memory_limit:
         continues: the block continues the last statement, so both share one limit.
 
     Raises:
-        OutOfMemory: the statement needs more memory (53200).
+        OutOfMemory: the statement or the process needs more memory (53200).
         StatementTooComplex: the statement is nested too deeply (54001).
     """
 
@@ -75,7 +80,7 @@ class memory_limit:
         if isinstance(error, RecursionError):
             raise too_deep() from None
         gc.collect()
-        raise out_of_memory(self._kilobytes) from None
+        raise _process_limit(self._kilobytes) or out_of_memory(self._kilobytes) from None
 
 
 def out_of_memory(kilobytes: int) -> OutOfMemory:
@@ -85,6 +90,19 @@ def out_of_memory(kilobytes: int) -> OutOfMemory:
         detail=f"The statement needs more than {kilobytes}kB in this process.",
         hint=f'Increase the configuration parameter "{SETTING}".',
     )
+
+
+def _process_limit(kilobytes: int) -> OutOfMemory | None:
+    """Return the error for a limit of this process, if that leaves less memory than the setting."""
+    for limit, name, option in _LIMITS:
+        bound = resource.getrlimit(limit)[0]
+        if bound != resource.RLIM_INFINITY and bound < (memory_limit._base or 0) + kilobytes * 1024:
+            return OutOfMemory(
+                "out of memory",
+                detail=f"The {name} of this process is limited to {bound // 1024}kB.",
+                hint=f'Raise the limit, for example with "ulimit {option}".',
+            )
+    return None
 
 
 def lift_memory_limit() -> None:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from replctl.absolute_path import absolute_path
 from replctl.cache_directory import has_home
 
 
@@ -16,12 +17,12 @@ def default_home() -> Path | None:
     """
     chosen = os.environ.get("REPLCTL_HOME")
     if chosen:
-        return Path(chosen).absolute()
+        return absolute_path(chosen)
     if not os.environ.get("XDG_DATA_HOME") and not has_home():
         return None
     from platformdirs import user_data_path  # it loads modules that a named home does not need
 
-    return user_data_path("replctl").absolute()
+    return absolute_path(user_data_path("replctl"))
 
 
 def own_command(*words: str, home: str | Path, names: Sequence[str] = ()) -> str:
@@ -35,7 +36,7 @@ def own_command(*words: str, home: str | Path, names: Sequence[str] = ()) -> str
         names: the arguments of the subcommand.  They are never options, even if they begin with a
             dash.
     """
-    directory = Path(home).absolute()
+    directory = absolute_path(home)
     default = default_home()
     is_default = default is not None and default.resolve() == directory.resolve()
     options = () if is_default else ("--home", str(directory))

@@ -12,6 +12,17 @@ from typing import IO, Any
 _DIRECTORY_MODES = (0o700, 0o750)
 
 
+#: The bits of a umask that concern other users.
+_OF_OTHERS = 0o077
+
+
+def keep_own_access() -> None:
+    """Let this process, and those that it starts, use the files and directories that they create,
+    whatever the umask is.  As the postmaster does, but the umask decides for other users.
+    """
+    os.umask(os.umask(_OF_OTHERS) & _OF_OTHERS)
+
+
 def open_private(path: Path | str, flags: int, mode: str, encoding: str | None = None) -> IO[Any]:
     """Open a file, create it if `flags` say so, and set its mode to 0600.
 

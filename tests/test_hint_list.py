@@ -240,6 +240,8 @@ HINTS: dict[str, str] = {
     "test_a_catalog_next_to_a_later_wal_is_refused",
     "Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.": "psql/test_machine.py::"
     "test_a_user_without_home_names_a_directory",
+    "Name another directory, or rename it.": "psql/test_machine.py::"
+    "test_a_home_whose_name_is_not_utf_8",
     "Until this is corrected, only status and queries of catalogs work.": "psql/"
     "test_unwritable_home.py::test_a_read_only_home_can_be_read",
     'If you want to create a new cluster, either remove or empty the directory "{}" or choose'
@@ -312,6 +314,8 @@ HINTS: dict[str, str] = {
     " NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
     "Set XDG_CACHE_HOME to a directory that this user can write, or that has the jars from"
     ' "replctl spark prepare".': MACHINE,
+    "Set {} or spark.local.dir to a directory that this user can write.": "spark/test_scratch.py::"
+    "test_directories_for_shuffles_that_cannot_be_used",
     "_NETWORK_HINT": MACHINE,
     "Put the cluster's directory on a file system that is not mounted noexec, or name another"
     " directory for temporary files: --conf"

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, exc, inspect
 
+from replctl.absolute_path import absolute_path
 from replctl.catalog import schema
 from replctl.catalog.catalog_engine import catalog_engine, write_transaction
 from replctl.catalog.catalog_file import (
@@ -50,6 +51,7 @@ from replctl.catalog.sqlite_error import translated
 from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.errors import (
     CannotConnectNow,
+    CharacterNotInRepertoire,
     FileAccessDenied,
     InvalidCatalogName,
     IoError,
@@ -138,13 +140,22 @@ class Cluster:
 
         Raises:
             ObjectNotInPrerequisiteState: no directory is given, and the user has no home directory.
+            UndefinedFile: the path is relative, and the working directory has been removed.
+            CharacterNotInRepertoire: the path is not UTF-8.  The catalog stores it as text.
         """
-        chosen = Path(path).absolute() if path else default_home()
+        chosen = absolute_path(path) if path else default_home()
         if chosen is None:
             raise ObjectNotInPrerequisiteState(
                 f"user ID {os.geteuid()} has no home directory",
                 hint="Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.",
             )
+        try:
+            os.fspath(chosen).encode()
+        except UnicodeEncodeError as error:
+            raise CharacterNotInRepertoire(
+                f'the name of directory "{chosen}" is not valid in encoding "UTF8"',
+                hint="Name another directory, or rename it.",
+            ) from error
         return chosen
 
     @staticmethod

@@ -13,6 +13,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+from replctl.absolute_path import absolute_path
 from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import (
@@ -109,7 +110,7 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
         DiskFull, FileAccessDenied, IoError: VACUUM cannot be stopped, because the home is full or
             cannot be written by this process.
     """
-    directory = directory.absolute()
+    directory = absolute_path(directory)
     if cluster.is_in_recovery:
         raise FeatureNotSupported(
             f'the cluster in "{cluster.path}" is a standby, which has no tables of its own',

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from replctl.absolute_path import absolute_path
 from replctl.catalog.home_directory import CATALOG
 from replctl.delta_path import UNUSUAL_PATH
 from replctl.lake.delta_names import LOG_FOLDER
@@ -53,7 +54,7 @@ class TableFolder:
         """
         path = _local_path(location)
         if path is not None:
-            return os.path.abspath(path)
+            return os.path.normpath(absolute_path(path))
         scheme = urlsplit(location).scheme
         return f"{scheme}{location[len(scheme) :]}"  # Hadoop rejects capitals
 

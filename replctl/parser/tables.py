@@ -276,6 +276,8 @@ def _load(path: Path) -> _Tables | None:
             return _Tables(*pickle.load(file))
     except OSError:  # there is no file, or it belongs to another user
         return None
+    except MemoryError:  # the tables cannot be made either
+        raise
     except Exception:  # a damaged pickle: build the tables again
         logger.warning(
             "the parser's tables in %s cannot be read and are made again", path, exc_info=True

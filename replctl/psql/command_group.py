@@ -63,16 +63,33 @@ class NotConnected(Exception):
         self.error = error
 
 
+def home_directory(home: str | Path | None) -> Path:
+    """Return the directory of a cluster: --home, $REPLCTL_HOME, or the user's directory.
+
+    Raises:
+        NotConnected: see the errors of Cluster.home.
+    """
+    from replctl.catalog.cluster import Cluster
+
+    try:
+        return Cluster.home(home)
+    except PostgresError as error:
+        raise NotConnected(error) from error
+
+
 def existing_home(home: str | Path | None) -> Path:
-    """Return the directory of an existing cluster: --home, $REPLCTL_HOME, or the user's directory.
+    """Return the directory of an existing cluster.
+
+    Args:
+        home: see `home_directory`.
 
     Raises:
         NotConnected: the directory has no cluster.  It is not created.
     """
     from replctl.catalog.cluster import Cluster
 
+    directory = home_directory(home)
     try:
-        directory = Cluster.home(home)
         is_there = Cluster.exists(directory)
     except PostgresError as error:
         raise NotConnected(error) from error
@@ -88,7 +105,7 @@ def opened_cluster(
     """Open a cluster while the `with` block runs.
 
     Args:
-        home: see `existing_home`.
+        home: see `home_directory`.
         is_made: create the cluster if it is missing.
         is_checked: require that the cluster is in its own home, and not a copy.
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from replctl import __version__
+from replctl.absolute_path import absolute_path
 from replctl.conninfo import client_settings
-from replctl.errors import ConnectionFailure, Notice, PostgresError, UndefinedFile
+from replctl.errors import ConnectionFailure, Notice, PostgresError
+from replctl.private_file import keep_own_access
 from replctl.psql.connect import Target, connection_failure, target_of
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages, report_new
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 def run(argv: list[str]) -> int:
     """Run the command line, and return the exit code."""
     raise_recursion_limit()
+    keep_own_access()
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed before this process started
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
@@ -199,10 +202,7 @@ class _Connector:
 
         self._parameters = parameters or self._parameters
         path = directory or self._options.home
-        try:
-            key = "" if path is None else os.path.abspath(path)
-        except FileNotFoundError as error:
-            raise UndefinedFile("the working directory has been removed") from error
+        key = "" if path is None else os.path.normpath(absolute_path(path))
         known = self._clusters.get(key)
         if known is None or known.refusal is not None:  # a read-only cluster may be writable now
             cluster = open_cluster(path, is_made=self._makes_clusters)

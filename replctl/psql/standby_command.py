@@ -17,6 +17,7 @@ from replctl.psql.command_group import (
     checked_directory,
     command_group,
     existing_home,
+    home_directory,
     opened_cluster,
     run_command_group,
 )
@@ -162,4 +163,4 @@ def _directory(home: str | None) -> Path:
     chosen = home or os.environ.get("REPLCTL_HOME")
     if not chosen:
         raise typer.BadParameter("the standby's directory is wanted", param_hint="--home")
-    return Path(chosen)
+    return home_directory(chosen)

@@ -16,6 +16,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+from replctl.errors import FileAccessDenied, IoError
 from replctl.record import dataclass
 
 _PREFIX = "replctl-spark-"
@@ -59,6 +60,9 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
         parent: the directory in which to create them; create it, too, if it is missing.  None: the
             system's directory for temporary files.
         chosen: the value of spark.local.dir, if the user has set it.
+
+    Raises:
+        FileAccessDenied, IoError: a directory for shuffles cannot be used.
     """
     place = Path(tempfile.gettempdir()) if parent is None else parent
     place.mkdir(mode=0o700, exist_ok=True)
@@ -68,7 +72,7 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
         if "," not in str(place):  # a comma separates directories
             return Scratch(folder, (folder,), (lock,))
         roots = [tempfile.gettempdir()]
-    made = [_make(Path(root)) for root in roots if root]
+    made = [_make(_existing(Path(root))) for root in roots if root]
     local, locks = zip(*made, strict=True)
     return Scratch(folder, local, (lock, *locks))
 
@@ -82,6 +86,25 @@ def make_folder(parent: Path | None) -> tuple[Path, int]:
     place = Path(tempfile.gettempdir()) if parent is None else parent
     place.mkdir(mode=0o700, exist_ok=True)
     return _make(place)
+
+
+def _existing(place: Path) -> Path:
+    """Return a directory for shuffles that the user has chosen.  Create it if it is missing, as
+    Spark does.
+
+    Raises:
+        FileAccessDenied, IoError: the directory cannot be used.
+    """
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return place
+    except OSError as error:
+        kind = FileAccessDenied if isinstance(error, PermissionError) else IoError
+        raise kind(
+            f'could not use directory "{place}" for temporary files of Spark: {error.strerror}',
+            hint=f"Set {_LOCAL_DIRS} or spark.local.dir to a directory that this user can write.",
+        ) from error
 
 
 def _make(place: Path) -> tuple[Path, int]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
+from replctl.absolute_path import absolute_path
 from replctl.errors import (
     ConnectionFailure,
     FileAccessDenied,
@@ -357,7 +358,7 @@ class _Folder:
     """The files by which the processes of a cluster find its server."""
 
     def __init__(self, cluster: Path) -> None:
-        self.cluster = cluster.absolute()
+        self.cluster = absolute_path(cluster)
         self.path = self.cluster / "spark"
         self.description = self.path / "server.json"
         self.lock = self.path / "server.lock"

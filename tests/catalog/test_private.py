@@ -55,6 +55,19 @@ def test_what_a_cluster_makes(tmp_path: Path) -> None:
     cluster.close()
 
 
+@pytest.mark.parametrize("umask", [0o777, 0o300])
+def test_a_umask_that_takes_the_owners_rights(psql: Psql, umask: int) -> None:
+    usual = os.umask(umask)
+    try:
+        assert psql("-q", "-c", "CREATE TABLE t (i int)").stderr == ""
+        assert os.umask(0) == umask & 0o077
+    finally:
+        os.umask(usual)
+    home = Path(os.environ["REPLCTL_HOME"])
+    for path in home.rglob("*"):
+        assert os.stat(path).st_mode & 0o700 == (0o700 if path.is_dir() else 0o600), path
+
+
 def test_what_is_too_open_is_closed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     first = open_cluster(home)

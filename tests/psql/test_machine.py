@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -104,10 +105,48 @@ def test_a_working_directory_that_was_removed(
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path / "gone")
         (tmp_path / "gone").rmdir()
-        relative = psql("--home", "h", "-c", "select 1")
         assert psql("-A", "-t", "-c", "select 1").stdout == "1\n"
-    assert relative.exit_code == 2
-    assert "FATAL:  the working directory has been removed" in relative.stderr
+        backup = psql("cluster", "backup", "b")
+        adoption = psql("-c", "CREATE TABLE t USING delta LOCATION 't'")
+        relative = [
+            psql("--home", "h", "-c", "select 1"),
+            psql("status", "--home", "h"),
+            psql("spark", "start", "--home", "h"),
+            psql("standby", "create", "--home", "h", "--primary", os.environ["REPLCTL_HOME"]),
+        ]
+        patch.setenv("REPLCTL_HOME", "h")
+        relative += [
+            psql("-c", "select 1"),
+            psql("sync"),
+            psql("cluster", "identify"),
+            psql("standby", "sync"),
+            psql("spark", "status"),
+        ]
+    assert [answer.exit_code for answer in relative] == [2] * len(relative)
+    for answer in (backup, adoption, *relative):
+        message, hint = answer.stderr.splitlines()
+        assert message.endswith(":  the working directory has been removed")
+        assert hint.startswith("HINT:  Change to another directory, or use the absolute path of ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["-c 'select 1'", "status", "cluster identify", "spark start", "standby create --primary h"],
+)
+def test_a_home_whose_name_is_not_utf_8(
+    command: str, psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog stores the path as text."""
+    home = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    monkeypatch.setenv("REPLCTL_HOME", home)
+    answer = psql(*shlex.split(command.replace("primary h", f"primary {tmp_path / 'home'}")))
+    assert answer.exit_code == 2
+    message, hint = answer.stderr.splitlines()
+    assert message.endswith(
+        f'the name of directory "{tmp_path}/\ufffd" is not valid in encoding "UTF8"'
+    )
+    assert hint == "HINT:  Name another directory, or rename it."
+    assert not os.path.exists(home)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,6 +40,29 @@ REFUSED = (
 
 def _used() -> int:
     return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("v", "address space"), ("d", "data memory")], ids=["-v", "-d"]
+)
+def test_a_limit_of_the_process_is_named(option: str, name: str, tmp_path: Path) -> None:
+    """A setting of replctl would not help."""
+    statement = LARGE["a set"]
+    answer = subprocess.run(
+        [
+            "bash", "-c", f'ulimit -{option} 250000; exec "$@"', "",
+            sys.executable, "-m", "replctl", "--home", tmp_path / "home", "-Xqc", statement,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines()[-3:] == [
+        "ERROR:  out of memory",
+        f"DETAIL:  The {name} of this process is limited to 250000kB.",
+        f'HINT:  Raise the limit, for example with "ulimit -{option} unlimited".',
+    ]
 
 
 @pytest.mark.parametrize("statement", LARGE.values(), ids=LARGE)

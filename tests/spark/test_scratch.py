@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from patience import wait_until
 
+from replctl.errors import IoError
 from replctl.spark.scratch import make_scratch
 
 _MAKE = (
@@ -87,6 +88,24 @@ def test_only_the_owner_may_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for path in (tmp_path / "tmp", *(p for one in made for p in (one.folder, *one.local))):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert "," not in comma.properties()["spark.local.dir"]
+
+
+def test_directories_for_shuffles_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/new/one,{tmp_path}/file")
+    with pytest.raises(IoError) as failed:
+        make_scratch(tmp_path / "tmp")
+    assert str(failed.value) == (
+        f'could not use directory "{tmp_path}/file" for temporary files of Spark: File exists'
+    )
+    assert failed.value.hint == (
+        "Set SPARK_LOCAL_DIRS or spark.local.dir to a directory that this user can write."
+    )
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/new/two")
+    (local,) = make_scratch(tmp_path / "tmp").local
+    assert local.parent == tmp_path / "new" / "two"
 
 
 @pytest.mark.spark
