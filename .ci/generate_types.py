@@ -122,12 +122,13 @@ QUERIES = {
                  WHERE r.rolname LIKE 'pg_%' AND a.privilege_type = 'SELECT'),
                (SELECT coalesce(string_agg(p.oid::text, ',' ORDER BY p.oid), '')
                   FROM pg_proc p
-                 WHERE c.relkind = 'v' AND p.pronamespace = c.relnamespace
+                 WHERE c.relkind = 'v' AND p.pronamespace = 'pg_catalog'::regnamespace
                    AND pg_get_viewdef(c.oid) ~ ('\m' || p.proname || '\(')
                    AND p.proacl IS NOT NULL
                    AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = 0))
           FROM pg_class c
-         WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
+         WHERE c.relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+           AND c.relkind IN ('r', 'v')
            AND NOT EXISTS (SELECT FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
                             WHERE a.grantee = 0 AND a.privilege_type = 'SELECT')
          ORDER BY kind, name, oid""",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 #: Statements about objects; expressions, policies, views and sequences; columns of INSERT; single
-#: rights of roles; new owners of objects; tables whose children belong to others.
+#: rights of roles; new owners of objects; tables whose children belong to others; memberships.
 SCRIPTS = (
     "privileges",
     "privileges_expression",
@@ -13,6 +13,7 @@ SCRIPTS = (
     "privileges_role",
     "privileges_owner",
     "privileges_child",
+    "privileges_member",
 )
 _FOLDER = Path(__file__).with_name("commands") / "data"
 _ROLE = "CREATE ROLE "

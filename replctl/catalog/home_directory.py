@@ -92,15 +92,20 @@ _TABLES = "base"
 _OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", _TABLES, AUTO_CONF))
 
 
-def check_is_outside_tables(path: Path) -> None:
-    """Check that a home directory is not inside the directory of a Delta table.
+def check_is_outside_others(path: Path) -> None:
+    """Check that a new home directory is not inside the directory of a Delta table or of a cluster.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory is inside the directory of a Delta table.  The
-            table's owner may remove files that the Delta log does not name.
+        ObjectNotInPrerequisiteState: the directory is inside such a directory.  The table's owner
+            may remove files that the Delta log does not name, and the cluster's owner may remove
+            its whole home.
     """
     place = path.resolve()
     for parent in (place, *place.parents):
+        if has_catalog(parent):
+            raise ObjectNotInPrerequisiteState(
+                f'directory "{path}" lies in the directory of the cluster in "{parent}"'
+            )
         if (parent / "_delta_log").is_dir():
             raise ObjectNotInPrerequisiteState(
                 f'directory "{path}" lies in the Delta table at "{parent}"'

@@ -8,7 +8,7 @@ from replctl.catalog.catalog_file import replaced
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import (
     check_holds_nothing_else,
-    check_is_outside_tables,
+    check_is_outside_others,
     is_writable,
     make_home,
     refusal_of,
@@ -41,7 +41,7 @@ def open_cluster(
     if not is_made and not is_there:
         raise UndefinedFile(f'there is no cluster in "{chosen}"')
     if not is_there:
-        check_is_outside_tables(chosen)
+        check_is_outside_others(chosen)
     try:
         is_new = make_home(chosen)
         # Another program may have created the cluster since

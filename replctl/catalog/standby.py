@@ -26,7 +26,7 @@ from replctl.catalog.auto_conf import (
 )
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_digest import note_base
-from replctl.catalog.home_directory import CATALOG, check_is_outside_tables
+from replctl.catalog.home_directory import CATALOG, check_is_outside_others
 from replctl.catalog.initdb import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_control import check_connectable, check_recovers
 from replctl.catalog.pg_replication_slots import (
@@ -88,7 +88,7 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
         FeatureNotSupported: the primary is a standby itself.
         IoError: the directory is not empty, or cannot be created.
         InvalidName, ObjectNotInPrerequisiteState: the slot cannot be created, or the directory is
-            inside the primary's or inside a Delta table.
+            inside the directory of a cluster or of a Delta table.
         InvalidParameterValue: the path of the primary contains a newline.
     """
     validate_slot_name(slot_name)
@@ -97,11 +97,7 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
     check_has_one_line(conninfo)
     if home.exists() and not all(_is_unfinished(path) for path in home.iterdir()):
         raise IoError(f'directory "{home}" exists but is not empty')
-    check_is_outside_tables(home)
-    if home.is_relative_to(primary_home):
-        raise ObjectNotInPrerequisiteState(
-            f'directory "{home}" lies in the directory of the cluster'
-        )
+    check_is_outside_others(home)
     with open_existing(primary_home) as primary:
         if primary.is_in_recovery:
             raise FeatureNotSupported("a standby of a standby is not supported")

@@ -27,7 +27,7 @@ def has_on_system_relation(
     if privilege != Privilege.SELECT:
         return False
     restricted = builtin.restricted_relations().get(relation.name)
-    if restricted is None or relation.schema != "pg_catalog":
+    if restricted is None:
         return True
     names = [name for name, _type in relation.columns]
     is_readable = bool(attnums) and all(

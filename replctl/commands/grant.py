@@ -21,7 +21,7 @@ from replctl.catalog.acl import (
     options_for,
     revoked,
 )
-from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of, relation_acl
+from replctl.catalog.aclchk import denied, owner_of, relation_acl
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_proc import UserFunction, get_function, list_functions
 from replctl.catalog.relation_kind import INDEX_KINDS, READABLE, VIEW_KINDS, RelKind
@@ -243,19 +243,18 @@ def _on_relation(
     if relation.kind in INDEX_KINDS:
         raise WrongObjectType(f'"{relation.name}" is an index')
     kind: AclKind = "sequence" if relation.kind == RelKind.SEQUENCE else "table"
-    word = RELATION_WORDS[relation.kind]
     if kind == "sequence" and statement.target == "table":
         yield from _on_sequence_as_table(ddl, statement, relation)
         return
     whole = letters_of(statement, kind, kind)
     acl = _relation_acl(ddl, kind, relation)
     if whole:
-        yield _Target(kind, relation.oid, relation.owner, word, relation.name), whole
+        yield _Target(kind, relation.oid, relation.owner, kind, relation.name), whole
     by_column = _column_letters(statement, relation, whole)
     for attnum, letters in sorted(by_column.items()):
         name = _column_name(relation, attnum)
         yield (
-            _Target("column", relation.oid, relation.owner, word, relation.name, attnum, name, acl),
+            _Target("column", relation.oid, relation.owner, kind, relation.name, attnum, name, acl),
             letters,
         )
 
@@ -411,11 +410,12 @@ def _check_some_privilege(ddl: Ddl, target: _Target, acl: Acl) -> None:
         InsufficientPrivilege: the role has no privilege.
     """
     held = letters_for(target.relation_acl + acl, ddl.privileges.roles)
-    if target.attnum:  # only the privileges that a column can have (pg_aclmask)
-        held = "".join(set(ALL_RIGHTS["column"]).intersection(held))
     if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
-        held += "*" * any(map(ddl.privileges.has_on_all_relations, Privilege))
-    if held:
+        held += "".join(p for p in Privilege if ddl.privileges.has_on_all_relations(p))
+    # Only the privileges that this kind of object can have (pg_aclmask)
+    if set(ALL_RIGHTS[target.kind]).intersection(held):
+        return
+    if target.kind == "schema" and ddl.privileges.has_on_schema(target.oid, Privilege.USAGE):
         return
     if target.attnum:
         raise InsufficientPrivilege(

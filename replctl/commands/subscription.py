@@ -113,11 +113,6 @@ def create_subscription(
     options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
     if options.create_slot:
         prevent_in_block(session.block, "CREATE SUBSCRIPTION ... WITH (create_slot = true)")
-    with session.read() as catalog:
-        if find_subscription(catalog, statement.name) is not None:
-            raise DuplicateObject(f'subscription "{statement.name}" already exists')
-    parse_conninfo(statement.conninfo)
-    _check_publication_list(statement.publications)
     slot_name = options.slot_name if options.has("slot_name") else statement.name
     subscription = options.applied(
         Subscription(
@@ -130,11 +125,18 @@ def create_subscription(
             slot_name,
             enabled=options.enabled,
             two_phase_state=TwoPhaseState.PENDING if options.two_phase else TwoPhaseState.DISABLED,
-            table_map=given_map(session, options.table_map, creates=options.create_tables),
         )
     )
     with session.read() as catalog:
-        check_creation(session.privileges(catalog), session.database_name, subscription)
+        privileges = session.privileges(catalog)
+        check_creation(privileges, session.database_name, subscription)
+        if find_subscription(catalog, statement.name) is not None:
+            raise DuplicateObject(f'subscription "{statement.name}" already exists')
+        parse_conninfo(statement.conninfo)
+        check_password(privileges, subscription)
+    _check_publication_list(statement.publications)
+    table_map = given_map(session, options.table_map, creates=options.create_tables)
+    subscription = replace(subscription, table_map=table_map)
     if not options.connect:
         _insert(session, subscription, [])
         session.notice(

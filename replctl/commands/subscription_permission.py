@@ -7,16 +7,14 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import CREATE_SUBSCRIPTION
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import InsufficientPrivilege
-from replctl.open_node import check_password
 
 
 def check_creation(privileges: Privileges, database: str, subscription: Subscription) -> None:
-    """Check that a role may create a subscription.
+    """Check that a role may create a subscription, before its connection string is read.
 
     Raises:
         InsufficientPrivilege: the role may not create subscriptions, may not create objects in the
             database, or may not set password_required to false.
-        PasswordRequired: the connection string has no password (2F003).
     """
     if not privileges.acts_for(CREATE_SUBSCRIPTION):
         raise InsufficientPrivilege(
@@ -26,7 +24,6 @@ def check_creation(privileges: Privileges, database: str, subscription: Subscrip
         )
     privileges.check_database(database, Privilege.CREATE)
     check_password_option(privileges, subscription)
-    check_password(privileges, subscription)
 
 
 def check_subscription_owner(privileges: Privileges, subscription: Subscription) -> None:

@@ -18,7 +18,7 @@ from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import (
     CATALOG,
-    check_is_outside_tables,
+    check_is_outside_others,
     is_on_read_only_file_system,
 )
 from replctl.catalog.state_schema import XactStatus
@@ -103,8 +103,8 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
 
     Raises:
         FeatureNotSupported: the cluster is a standby, whose tables belong to its primary.
-        ObjectNotInPrerequisiteState: the directory is not empty, or lies inside the cluster's
-            directory or that of a table (55000).
+        ObjectNotInPrerequisiteState: the directory is not empty, or lies inside the directory of a
+            cluster or of a table (55000).
         UndefinedFile: the Delta table of a relation is missing (58P01).
         IoError: something cannot be read or written.
         DiskFull, FileAccessDenied, IoError: VACUUM cannot be stopped, because the home is full or
@@ -116,11 +116,7 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
             f'the cluster in "{cluster.path}" is a standby, which has no tables of its own',
             hint="Back up its primary.",
         )
-    if directory.resolve().is_relative_to(cluster.path.resolve()):
-        raise ObjectNotInPrerequisiteState(
-            f'directory "{directory}" lies in the directory of the cluster'
-        )
-    check_is_outside_tables(directory)
+    check_is_outside_others(directory)
     with _without_vacuum(cluster, directory):
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
 from replctl.does_not_exist import no_column, no_schema
 from replctl.errors import (
+    DiskFull,
     DuplicateColumn,
     InsufficientPrivilege,
     InvalidColumnReference,
     IoError,
     PostgresError,
     UndefinedFile,
+    WrongObjectType,
 )
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
@@ -76,17 +79,25 @@ def not_referenced(option: str, name: str) -> InvalidColumnReference:
 
 
 def file_error(name: str, error: OSError, *, is_from: bool) -> PostgresError:
-    """Return the error for a file that cannot be opened."""
+    """Return the error for a file that cannot be opened (errcode_for_file_access)."""
     purpose, words = ("reading", "FROM instructs the PostgreSQL server process to read")
     if not is_from:
         purpose, words = ("writing", "TO instructs the PostgreSQL server process to write")
     kinds: dict[type[OSError], type[PostgresError]] = {
         FileNotFoundError: UndefinedFile,
         PermissionError: InsufficientPrivilege,
+        IsADirectoryError: WrongObjectType,
+        NotADirectoryError: WrongObjectType,
     }
     kind = kinds.get(type(error), IoError)
     hint = f"COPY {words} a file. You may want a client-side facility such as psql's \\copy."
     return kind(
         f'could not open file "{name}" for {purpose}: {error.strerror}',
-        hint=None if kind is IoError else hint,
+        hint=hint if kind in (UndefinedFile, InsufficientPrivilege) else None,
     )
+
+
+def write_error(error: OSError) -> PostgresError:
+    """Return the error for an open file that cannot be written."""
+    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else IoError
+    return kind(f"could not write to COPY file: {error.strerror}")

@@ -21,7 +21,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.copy_options import CopyFormat, copy_format
-from replctl.query.copy_relation import column_numbers, copied_relation, file_error
+from replctl.query.copy_relation import column_numbers, copied_relation, file_error, write_error
 from replctl.query.select import select
 from replctl.query.settings_rewrite import shown_result
 from replctl.result import Result
@@ -116,16 +116,18 @@ def _check_quoted(quoted: Sequence[str], names: Sequence[str]) -> None:
 
 def _write(path: str, lines: Iterator[bytes]) -> None:
     """Write a file that only its owner may change."""
-    if os.path.isdir(path):
-        raise WrongObjectType(f'"{path}" is a directory')
     mask = os.umask(0o022)
     try:
-        with open(path, "wb") as file:
-            file.writelines(lines)
+        file = open(path, "wb")  # noqa: SIM115 - closed below
     except OSError as error:
         raise file_error(path, error, is_from=False) from error
     finally:
         os.umask(mask)
+    try:
+        with file:
+            file.writelines(lines)
+    except OSError as error:
+        raise write_error(error) from error
 
 
 # ---------------------------------------------------------------------------------------------

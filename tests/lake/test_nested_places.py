@@ -67,11 +67,20 @@ def test_a_cluster_and_a_backup_lie_in_no_table(session: Session, tmp_path: Path
     assert not (table / "backup").exists()
 
 
-def test_a_standby_does_not_lie_in_its_primary(session: Session) -> None:
-    home = session.cluster.path / "base" / "standby"
-    with pytest.raises(ObjectNotInPrerequisiteState, match="lies in the directory of the cluster"):
-        create_standby(session.cluster.path, home, "s")
-    assert not home.exists()
+def test_a_cluster_and_a_backup_lie_in_no_cluster(session: Session, tmp_path: Path) -> None:
+    home, other = session.cluster.path, tmp_path / "other"
+    open_cluster(other).close()
+    (tmp_path / "link").symlink_to(other)
+    for place in (home, other, tmp_path / "link"):
+        inner = place / "base" / "inner"
+        wanted = f'lies in the directory of the cluster in "{place.resolve()}"'
+        with pytest.raises(ObjectNotInPrerequisiteState, match=wanted):
+            open_cluster(inner)
+        with pytest.raises(ObjectNotInPrerequisiteState, match=wanted):
+            back_up(session.cluster, inner)
+        with pytest.raises(ObjectNotInPrerequisiteState, match=wanted):
+            create_standby(home, inner, "s")
+        assert not inner.exists()
 
 
 def test_vacuum_leaves_what_lies_in_a_table_but_is_another_s(lake: Lake) -> None:

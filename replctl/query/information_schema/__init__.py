@@ -14,6 +14,7 @@ from replctl.query.information_schema import (
     relations,
     routines,
     table_constraints,
+    usage,
 )
 from replctl.query.information_schema.visibility import Row
 
@@ -36,6 +37,7 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     **composites.VIEWS,
     **privileges.VIEWS,
     **routines.VIEWS,
+    **usage.VIEWS,
 }
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, Privilege, decode_acl, default_acl
 from replctl.catalog.aclchk import column_acls, function_acl, privileges_of, relation_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_proc import list_functions
+from replctl.catalog.relation_kind import RelKind
 from replctl.functions.function_context import FunctionContext
-from replctl.functions.view_rows import stored_rows
 from replctl.query.information_schema.routines import routine_place
 from replctl.query.information_schema.visibility import (
     COLUMN_RIGHTS,
     TABLE_RIGHTS,
     TABLES_AND_VIEWS,
     Row,
+    collations,
     place,
     relations,
     yes_or_no,
@@ -117,19 +120,52 @@ def _routine_privileges(context: FunctionContext) -> Iterator[Row]:
 
 def _udt_privileges(context: FunctionContext) -> Iterator[Row]:
     """Yield the privileges on composite types, also those of the rows of tables and views."""
-    environment = context.environment
-    for stored in stored_rows(context, "pg_type"):
-        if stored["typtype"] != TypeKind.COMPOSITE:
+    for type_, row in _type_privileges(context, TypeKind.COMPOSITE):
+        yield {
+            **row, "privilege_type": "TYPE USAGE", "udt_catalog": context.environment.database,
+            "udt_schema": context.environment.schema_name(int(type_.typnamespace)),
+            "udt_name": type_.typname,
+        }  # fmt: skip
+
+
+def _type_privileges(context: FunctionContext, kind: TypeKind) -> Iterator[tuple[Any, Row]]:
+    """Yield each type of a kind, as a row of pg_type, with each visible privilege on it."""
+    for type_ in context.catalog.select(schema.pg_type):
+        if type_.typtype != kind:
             continue
-        owner, acl = int(stored["typowner"]), decode_acl(stored["typacl"])
+        owner, acl = int(type_.typowner), decode_acl(type_.typacl)
         for item in default_acl("type", owner) if acl is None else acl:
             row = _granted(context, owner, item, Privilege.USAGE)
             if row is not None:
-                yield {
-                    **row, "privilege_type": "TYPE USAGE", "udt_catalog": environment.database,
-                    "udt_schema": environment.schema_name(int(stored["typnamespace"])),
-                    "udt_name": stored["typname"],
-                }  # fmt: skip
+                yield type_, row
+
+
+def _usage_privileges(context: FunctionContext) -> Iterator[Row]:
+    """Yield the privileges on collations, which everybody may use, on domains and on sequences."""
+    names = role_names(context.catalog)
+    for collation in collations(context):
+        yield {
+            "grantor": names[collation.owner], "grantee": "PUBLIC", "privilege_type": "USAGE",
+            "is_grantable": "NO",
+            **_usable(context, "COLLATION", collation.schema_oid, collation.name),
+        }  # fmt: skip
+    for type_, row in _type_privileges(context, TypeKind.DOMAIN):
+        yield {**row, **_usable(context, "DOMAIN", int(type_.typnamespace), type_.typname)}
+    for relation in relations(context, [RelKind.SEQUENCE]):
+        # PostgreSQL's view takes a sequence without an access list for a table without one
+        for item in relation_acl(context.catalog, relation.oid) or ():
+            found = _granted(context, relation.owner, item, Privilege.USAGE)
+            if found is not None and Privilege.USAGE in item.privileges:
+                yield {**found, **_usable(context, "SEQUENCE", relation.schema_oid, relation.name)}
+
+
+def _usable(context: FunctionContext, kind: str, schema_oid: int, name: str) -> Row:
+    return {
+        "object_catalog": context.environment.database,
+        "object_schema": context.environment.schema_name(schema_oid),
+        "object_name": name,
+        "object_type": kind,
+    }
 
 
 def _by_role(view: Callable[[FunctionContext], Iterator[Row]]) -> Callable[..., Iterator[Row]]:
@@ -154,4 +190,6 @@ VIEWS = {
     "role_routine_grants": _by_role(_routine_privileges),
     "udt_privileges": _udt_privileges,
     "role_udt_grants": _by_role(_udt_privileges),
+    "usage_privileges": _usage_privileges,
+    "role_usage_grants": _by_role(_usage_privileges),
 }

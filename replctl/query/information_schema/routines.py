@@ -43,7 +43,7 @@ def _parameters(context: FunctionContext) -> Iterator[Row]:
         pairs = zip(function.argument_names, function.arguments, strict=True)
         for place, (name, type_) in enumerate(pairs, start=1):
             yield {
-                **_specific(context, function), "ordinal_position": place,
+                **specific_place(context, function), "ordinal_position": place,
                 "parameter_mode": "IN", "is_result": "NO", "as_locator": "NO",
                 "parameter_name": name or None, **_type(context, type_, "udt"),
                 "dtd_identifier": str(place),
@@ -53,14 +53,15 @@ def _parameters(context: FunctionContext) -> Iterator[Row]:
 def routine_place(context: FunctionContext, function: UserFunction) -> Row:
     """Return the columns that name a function."""
     return {
-        **_specific(context, function),
+        **specific_place(context, function),
         "routine_catalog": context.environment.database,
         "routine_schema": context.environment.schema_name(function.schema_oid),
         "routine_name": function.name,
     }
 
 
-def _specific(context: FunctionContext, function: UserFunction) -> Row:
+def specific_place(context: FunctionContext, function: UserFunction) -> Row:
+    """Return the columns that name a function uniquely."""
     return {
         "specific_catalog": context.environment.database,
         "specific_schema": context.environment.schema_name(function.schema_oid),

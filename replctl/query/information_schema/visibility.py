@@ -8,9 +8,12 @@ from typing import Any
 
 from replctl.catalog.acl import ALL_RIGHTS, Privilege
 from replctl.catalog.aclchk import Privileges
+from replctl.catalog.initdb import PG_CATALOG_NAMESPACE
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.pg_collation import UserCollation, list_collations
 from replctl.catalog.relation_kind import TABLE_KINDS, RelKind
 from replctl.functions.function_context import FunctionContext
+from replctl.types import builtin
 
 Row = dict[str, Any]
 
@@ -75,3 +78,10 @@ def place(context: FunctionContext, relation: Any, prefix: str = "table") -> Row
         f"{prefix}_schema": relation.schema,
         f"{prefix}_name": relation.name,
     }
+
+
+def collations(context: FunctionContext) -> list[UserCollation]:
+    """Return all collations, those in every cluster first."""
+    found = builtin.collations().items()
+    fixed = [UserCollation(oid, name, PG_CATALOG_NAMESPACE, 10, name) for name, oid in found]
+    return [*fixed, *list_collations(context.catalog)]

@@ -1,0 +1,15 @@
+create role nobody_golden;
+create role reader_golden in role pg_read_all_data;
+create role stats_golden in role pg_read_all_stats;
+select n.nspname, c.relname, (select string_agg(a.attname, ', ' order by a.attnum) from pg_attribute a where a.attrelid = c.oid and has_column_privilege('nobody_golden', c.oid, a.attnum, 'SELECT')) from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('pg_catalog', 'information_schema') and c.relkind in ('r', 'v') and not has_table_privilege('nobody_golden', c.oid, 'SELECT') order by 1, 2;
+select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('pg_catalog', 'information_schema') and c.relkind in ('r', 'v') and not has_table_privilege('reader_golden', c.oid, 'SELECT') order by 1, 2;
+select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('pg_catalog', 'information_schema') and c.relkind in ('r', 'v') and not has_table_privilege('nobody_golden', c.oid, 'SELECT') and has_table_privilege('stats_golden', c.oid, 'SELECT') order by 1, 2;
+set role nobody_golden;
+select umoptions from information_schema._pg_user_mappings;
+select count(*) from information_schema._pg_foreign_tables;
+select feature_id from information_schema.sql_parts;
+select * from information_schema.user_mapping_options;
+set role reader_golden;
+select umoptions from information_schema._pg_user_mappings;
+reset role;
+drop role nobody_golden, reader_golden, stats_golden;
