@@ -138,6 +138,7 @@ def refresh_tables(
         members = {item.oid: _member(catalog, subscription, item.oid, item.name) for item in named}
     method = CopyMethod.REPLACE if options.replace else CopyMethod.RECONCILE
     with open_publisher(session, subscription) as publisher:
+        publisher.slots.current_lsn()  # record the columns that other programs have changed
         published = _published(publisher, subscription, list(relations.values()))
         if options.copy_data and method is CopyMethod.RECONCILE:
             for oid, remote in published.items():
