@@ -81,6 +81,8 @@ HINTS: dict[str, str] = {
     "test_the_hint_ends_with_equal_rows",
     "identity_hint(self._subscription, published, error.unpublished)": "subscription/"
     "test_missing_identity.py::test_the_hint_ends_with_equal_rows",
+    "widening_hint(self._subscription, target, *column)": f"{_FOLLOWED}"
+    "test_values_that_the_owner_has_widened",
     "_statement(subscription, relation, 'delete = none')": _RECONCILE,
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
     "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",

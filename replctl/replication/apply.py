@@ -40,7 +40,12 @@ from replctl.replication.node import (
     RemoteTransaction,
     Subscriber,
 )
-from replctl.replication.refresh_hint import identity_hint, offer_reconcile, unique_key_hint
+from replctl.replication.refresh_hint import (
+    identity_hint,
+    offer_reconcile,
+    unique_key_hint,
+    widening_hint,
+)
 from replctl.replication.subscription_run import SubscriptionRun
 
 #: Conflicts that a duplicate key of the published table can cause.
@@ -515,6 +520,11 @@ class _Worker:
             error.hint = identity_hint(self._subscription, published, error.unpublished)
             if not error.unpublished:
                 error.reconciles = (self._subscription.table_map.target(published),)
+        elif conflict.published_type:
+            target = self._subscription.table_map.target(published)
+            if self._subscriber.origins.is_own(target):  # an adopted table has its owner's types
+                column = (conflict.column, conflict.published_type)
+                error.hint = widening_hint(self._subscription, target, *column)
 
 
 def conflict_error(
