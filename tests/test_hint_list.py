@@ -218,7 +218,6 @@ HINTS: dict[str, str] = {
     "self.repair(subscription, is_own)": _COLUMNS,
     "repair.hint_for_slot(slot_name)": "lake/test_column_fault.py::"
     "test_a_slot_is_read_again_after_its_hint",
-    "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
     "Use {}": _COLUMNS,
     "_hint(relation, columns, {column.name for column in remote.columns}, top.quoted_name)": ""
     f"{_COLUMNS}",
