@@ -239,7 +239,8 @@ class _Worker:
             return False
         self._check_columns(start, end)
         has_applied = False
-        for change in self._run.schema_changes(start, end):
+        changes = self._run.schema_changes(start, end)
+        for change in changes:
             assert self._run.follow_schema is not None
             # The commit may have changed rows, too: record only the progress before it
             has_applied |= self._between(start, change.lsn - 1)
@@ -248,6 +249,8 @@ class _Worker:
             self._run.follow_schema(self._run, change)
         has_applied |= self._between(start, end)
         self._subscriber.state.advance(self._position(end))
+        if changes:  # perhaps no row has changed since then
+            self._subscriber.change_columns()
         return has_applied
 
     def _check_columns(self, start: int, end: int) -> None:
