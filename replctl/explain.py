@@ -30,6 +30,7 @@ from replctl.replication.apply_error import DecodingFailure, ReplicationConflict
 from replctl.replication.log_range import LogRange
 from replctl.replication.node import ChangeBatch, PendingChanges, Publisher, Snapshot
 from replctl.replication.subscription_run import SubscriptionRun
+from replctl.replication.tablesync import published_rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.session_thread import in_parallel
@@ -186,8 +187,8 @@ class _Explained:
             if begun is None
             else Snapshot(begun.lsn, begun.publisher_state)
         )
-        publications = self._subscription.publications
-        with publisher.tables.copy(publications, name, snapshot) as (remote, rows):
+        read = published_rows(publisher, subscriber, self._subscription, name, snapshot)
+        with read as (remote, rows):
             counts = subscriber.copies.planned(relation, remote, rows)
         path = "reconcile" if relation.method.compares else "copy"
         self._runs[name].append(

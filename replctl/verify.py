@@ -21,6 +21,7 @@ from replctl.own_command import own_command
 from replctl.record import dataclass
 from replctl.relation_name import RelationName
 from replctl.replication.node import Publisher
+from replctl.replication.tablesync import published_rows
 from replctl.session import Session
 from replctl.spark import Comparison
 from replctl.types.quote import quote_qualified_identifier
@@ -206,8 +207,8 @@ class _Comparing:
         pinned = self._subscriber.copies.pinned(name)
         lsn = pinned.lsn or self._slot_position(name)
         snapshot = self._publisher.tables.past_snapshot(name, lsn)
-        publications = self._subscription.publications
-        with self._publisher.tables.copy(publications, name, snapshot) as (remote, rows):
+        both = (self._publisher, self._subscriber)
+        with published_rows(*both, self._subscription, name, snapshot) as (remote, rows):
             comparison = self._subscriber.copies.compare(pinned, remote, rows, self._limit)
         return VerifiedTable(*self._target(name), name, lsn, comparison)
 

@@ -81,6 +81,8 @@ HINTS: dict[str, str] = {
     "test_the_hint_ends_with_equal_rows",
     "identity_hint(self._subscription, published, error.unpublished)": "subscription/"
     "test_missing_identity.py::test_the_hint_ends_with_equal_rows",
+    "widening_hint(self._subscription, target, *column)": f"{_FOLLOWED}"
+    "test_values_that_the_owner_has_widened",
     "_statement(subscription, relation, 'delete = none')": _RECONCILE,
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
     "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",
@@ -216,7 +218,6 @@ HINTS: dict[str, str] = {
     "self.repair(subscription, is_own)": _COLUMNS,
     "repair.hint_for_slot(slot_name)": "lake/test_column_fault.py::"
     "test_a_slot_is_read_again_after_its_hint",
-    "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
     "Use {}": _COLUMNS,
     "_hint(relation, columns, {column.name for column in remote.columns}, top.quoted_name)": ""
     f"{_COLUMNS}",

@@ -147,6 +147,7 @@ def create_subscription(
         )
         return "CREATE SUBSCRIPTION"
     with open_publisher(session, subscription) as publisher, ExitStack() as if_it_fails:
+        publisher.slots.current_lsn()  # record the columns that other programs have changed
         warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
             warn_of_origins(session, publisher, subscription, ())
@@ -422,6 +423,7 @@ def _refresh(
     with session.read() as catalog:
         known = read_again(catalog, subscription)
     subscription = change(known)
+    publisher.slots.current_lsn()  # record the columns that other programs have changed
     with creating_tables(session, publisher, subscription, options, run):
         pass
     published = publisher.tables.relations(subscription.publications)

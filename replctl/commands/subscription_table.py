@@ -37,7 +37,7 @@ from replctl.parser import ast
 from replctl.query.open_relation import open_relation
 from replctl.replication.node import Publisher, RemoteRelation, Rows
 from replctl.replication.reconcile_rules import has_changed
-from replctl.replication.tablesync import drop_slot
+from replctl.replication.tablesync import drop_slot, published_rows
 from replctl.session import Session
 from replctl.transaction_block import prevent_in_block
 
@@ -138,6 +138,7 @@ def refresh_tables(
         members = {item.oid: _member(catalog, subscription, item.oid, item.name) for item in named}
     method = CopyMethod.REPLACE if options.replace else CopyMethod.RECONCILE
     with open_publisher(session, subscription) as publisher:
+        publisher.slots.current_lsn()  # record the columns that other programs have changed
         published = _published(publisher, subscription, list(relations.values()))
         if options.copy_data and method is CopyMethod.RECONCILE:
             for oid, remote in published.items():
@@ -199,17 +200,17 @@ def check_reconcile(
         ObjectNotInPrerequisiteState: the statement must specify the rule (55000).
     """
 
+    subscriber = LakeSubscriber(session, subscription)
     with ExitStack() as stack:
 
-        def published_rows() -> Rows:
-            snapshot = publisher.tables.snapshot(remote.relation_name)
-            _remote, rows = stack.enter_context(
-                publisher.tables.copy(subscription.publications, remote.relation_name, snapshot)
-            )
-            return rows
+        def rows() -> Rows:
+            name = remote.relation_name
+            snapshot = publisher.tables.snapshot(name)
+            read = published_rows(publisher, subscriber, subscription, name, snapshot)
+            return stack.enter_context(read)[1]
 
         said = replace(member, method=CopyMethod.RECONCILE, deletion=deletion)
-        LakeSubscriber(session, subscription).copies.check_reconcile(said, remote, published_rows)
+        subscriber.copies.check_reconcile(said, remote, rows)
 
 
 def new_member(

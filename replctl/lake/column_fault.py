@@ -173,8 +173,7 @@ def check_copyable(
         version: the version of that table; None if it did not exist.
 
     Raises:
-        UndefinedColumn: another program dropped one of them (42703).
-        DatatypeMismatch: another program changed the type of one of them (42804).
+        DecodingFailure: another program dropped one of them (42703), or changed its type (42804).
     """
     used = set(table.columns) | filter_columns(table.filters)
     names = {column.name for column in table.relation.columns if column.attnum in used}
@@ -183,8 +182,8 @@ def check_copyable(
         return
     with session.read() as catalog:
         error = _error(catalog, fault)
-        error.hint = repair_of(session, catalog, fault, table.relation).hint
-    raise error
+        repair = repair_of(session, catalog, fault, table.relation)
+    raise DecodingFailure(error, repair=repair.hint_for)
 
 
 def check_columns(session: Session, relation: Relation) -> None:

@@ -211,6 +211,7 @@ class PublishedTables:
         Raises:
             UndefinedTable: the relation is not published, or was dropped.
             ObjectNotInPrerequisiteState: the table was replaced after the snapshot (55000).
+            DecodingFailure: another program dropped a column, or changed its type.
         """
         enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
         with self._session.read() as current:

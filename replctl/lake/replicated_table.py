@@ -36,6 +36,7 @@ from replctl.lake.target import (
     pinned,
     replication_target,
 )
+from replctl.lake.widened_column import is_wider
 from replctl.lake.writer_values import with_writer_values
 from replctl.record import dataclass
 from replctl.replication.apply_error import ReplicationConflict
@@ -289,8 +290,26 @@ class ReplicatedTable:
             )[1],
             "",
         )
-        name = self.relation.qualified_name
-        return ReplicationConflict(position, error, name, action.name, column)
+        return ReplicationConflict(
+            position,
+            error,
+            self.relation.qualified_name,
+            action.name,
+            column,
+            published_type=self._wider_type(column),
+        )
+
+    def _wider_type(self, name: str) -> str:
+        """Return ReplicationConflict.published_type of a column; '' if `name` is ''."""
+        own = self.relation.column(name)
+        sent = next((column for column in self.remote.columns if column.name == name), None)
+        if own is None or sent is None:
+            return ""
+        old, new = (own.type, own.typmod), (sent.type, sent.typmod)
+        if not is_wider(old, new):
+            return ""
+        with self.session.read() as catalog:
+            return self.session.environment(catalog).format_type(*new)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
         """Return the target with values for the sequences in its defaults.

@@ -29,6 +29,7 @@ from replctl.lake.table_metadata import MAPPING, MAPPING_MODE, ROW_TRACKING, WID
 from replctl.lake.table_state import TableState, table_state
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.undo import storage_of
+from replctl.lake.waiting import when_free
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import FileLayout
@@ -116,6 +117,15 @@ def rewrite_schemas(session: Session, relations: Collection[Relation]) -> bool:
         except SerializationFailure:  # others are writing the table: the next write retries this
             has_renamed = True  # perhaps
     return has_renamed
+
+
+def rewrite_when_free(session: Session, relations: Collection[Relation]) -> None:
+    """Do what `rewrite_schemas` does, after the transaction blocks that write the tables.
+
+    Raises:
+        PostgresError: see `rewrite_schemas` and `when_free`.
+    """
+    when_free(session, lambda: rewrite_schemas(session, relations))
 
 
 def _rewrite_of(relation: Relation) -> SchemaRewrite | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.lake.batch_apply import BatchApply
+from replctl.lake.partition_tree import partition_tree
+from replctl.lake.schema_rewrite import rewrite_when_free
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.target_copy import TargetCopy
+from replctl.lake.target_fault import targets_of
 from replctl.lake.target_origins import TargetOrigins
+from replctl.lake.target_relations import leaves_of_root
 from replctl.session import Session
 
 
@@ -27,6 +32,23 @@ class LakeSubscriber:
         self.copies = TargetCopy(self.state)
         self.changes = BatchApply(self.state)
         self.origins = TargetOrigins(self.state)
+
+    def change_columns(self) -> None:
+        """Rewrite the Delta tables that lack the columns of their relations, as a write does.
+
+        Raises:
+            PostgresError: a table cannot be written.
+        """
+        session, table = self.state.session, self.state.table
+        with session.read() as catalog:
+            roots = (
+                targets_of(catalog, self.state.subscription)
+                if table is None
+                else load_relations(catalog, [table.relid]).values()
+            )
+            trees = [(root, partition_tree(catalog, root)) for root in roots]
+        leaves = [leaf for root, tree in trees for leaf in leaves_of_root(root, tree)]
+        rewrite_when_free(session, leaves)
 
     def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
         """Return the subscriber of the same subscription for the synchronization of one table."""

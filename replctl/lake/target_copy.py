@@ -38,11 +38,12 @@ from replctl.lake.row_owner import (
     row_ownership,
     undecided,
 )
+from replctl.lake.schema_rewrite import rewrite_when_free
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import TableWriter, commit
 from replctl.lake.target_fault import replaced_rows
 from replctl.lake.target_origins import note_copied_origins
-from replctl.lake.target_relations import leaves_of_root
+from replctl.lake.target_relations import leaves_of_root, leaves_of_trees
 from replctl.lake.target_write import TargetWrite
 from replctl.lake.unfinished_batch import leave_batch
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
@@ -60,12 +61,14 @@ class TargetCopy(TargetWrite):
 
     def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
         """Record the snapshot that a copy reads, and the versions of the tables that it writes.
-        Set state d.
+        Set state d.  From then until state f the tables keep their columns.
         """
+        if relation.method is not CopyMethod.REPLACE:  # otherwise after the copy
+            with self._state.writing() as catalog:
+                leaves = self._entered_leaves(catalog, relation)
+            rewrite_when_free(self._session, leaves)
         with self._state.writing() as catalog:
-            loaded = load_relations(catalog, [relation.relid])[relation.relid]
-            leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
-            self._check.enter(catalog, leaves, is_replaced=relation.method is CopyMethod.REPLACE)
+            leaves = self._entered_leaves(catalog, relation)
             for leaf in leaves:
                 if relation.method is CopyMethod.APPEND:
                     self._check.check_history(catalog, leaf)
@@ -87,6 +90,15 @@ class TargetCopy(TargetWrite):
         injection_point("tablesync.after-snapshot")
         return begun
 
+    def _entered_leaves(self, catalog: Catalog, relation: SubscriptionRelation) -> list[Relation]:
+        """Record commits of other writers to the tables that a copy writes, and return these
+        tables.
+        """
+        loaded = load_relations(catalog, [relation.relid])[relation.relid]
+        leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
+        self._check.enter(catalog, leaves, is_replaced=relation.method is CopyMethod.REPLACE)
+        return leaves
+
     def write(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
@@ -102,7 +114,11 @@ class TargetCopy(TargetWrite):
         with ExitStack() as stack:
             known = Reconciliation(self._session, stack, relation.snapshot.xid)
             # Programs other than replctl may commit first.  A retry skips the written leaves.
-            return repeated(lambda: self._write(self._newest(relation), remote, rows, known))
+            counts = repeated(lambda: self._write(self._newest(relation), remote, rows, known))
+        if relation.method is CopyMethod.REPLACE:
+            trees = self._local.trees([remote.relation_name])
+            rewrite_when_free(self._session, leaves_of_trees(trees).values())
+        return counts
 
     def _write(
         self,

@@ -20,7 +20,7 @@ from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.recovery import recover
 from replctl.lake.replicated_table import TableOutcome
-from replctl.lake.schema_rewrite import rewrite_schemas
+from replctl.lake.schema_rewrite import rewrite_when_free
 from replctl.lake.spark_ability import check_spark_can_write
 from replctl.lake.subscriber_state import SubscriberState
 from replctl.lake.table_write import TableWriter, undo_relation
@@ -83,7 +83,7 @@ class TargetWrite:
         """
         leaves = leaves_of_trees(trees)
         relids = sorted(leaves)
-        when_free(self._session, lambda: rewrite_schemas(self._session, leaves.values()))
+        rewrite_when_free(self._session, leaves.values())
         with ExitStack() as stack:
             # A transaction block of another session may write the tables for a long time
             when_free(self._session, lambda: lock_relations(self._session, relids, stack))

@@ -42,6 +42,7 @@ def show_schema(
             missing = publisher.tables.missing_publications(publications)
             if missing:
                 raise UndefinedObject(f'publication "{missing[0]}" does not exist')
+            publisher.slots.current_lsn()  # record the columns that other programs have changed
             definitions = publisher.tables.definitions(publications)
         target = reader.table_map.target
         statements = missing_statements(session, definitions, target, table_options)

@@ -40,7 +40,12 @@ from replctl.replication.node import (
     RemoteTransaction,
     Subscriber,
 )
-from replctl.replication.refresh_hint import identity_hint, offer_reconcile, unique_key_hint
+from replctl.replication.refresh_hint import (
+    identity_hint,
+    offer_reconcile,
+    unique_key_hint,
+    widening_hint,
+)
 from replctl.replication.subscription_run import SubscriptionRun
 
 #: Conflicts that a duplicate key of the published table can cause.
@@ -234,7 +239,8 @@ class _Worker:
             return False
         self._check_columns(start, end)
         has_applied = False
-        for change in self._run.schema_changes(start, end):
+        changes = self._run.schema_changes(start, end)
+        for change in changes:
             assert self._run.follow_schema is not None
             # The commit may have changed rows, too: record only the progress before it
             has_applied |= self._between(start, change.lsn - 1)
@@ -243,6 +249,8 @@ class _Worker:
             self._run.follow_schema(self._run, change)
         has_applied |= self._between(start, end)
         self._subscriber.state.advance(self._position(end))
+        if changes:  # perhaps no row has changed since then
+            self._subscriber.change_columns()
         return has_applied
 
     def _check_columns(self, start: int, end: int) -> None:
@@ -515,6 +523,11 @@ class _Worker:
             error.hint = identity_hint(self._subscription, published, error.unpublished)
             if not error.unpublished:
                 error.reconciles = (self._subscription.table_map.target(published),)
+        elif conflict.published_type:
+            target = self._subscription.table_map.target(published)
+            if self._subscriber.origins.is_own(target):  # an adopted table has its owner's types
+                column = (conflict.column, conflict.published_type)
+                error.hint = widening_hint(self._subscription, target, *column)
 
 
 def conflict_error(

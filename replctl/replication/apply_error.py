@@ -29,6 +29,8 @@ class ReplicationConflict(Exception):
         message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if unknown.
         column: the column whose value cannot be converted; '' for other errors.
         type: the kind of conflict; None for other errors.
+        published_type: the SQL name of the published type of `column`, if it has more values than
+            the type of the target's column; '' if not.
     """
 
     position: int
@@ -37,6 +39,7 @@ class ReplicationConflict(Exception):
     message_type: str = ""
     column: str = ""
     type: ConflictType | None = None
+    published_type: str = ""
 
 
 class ReplacedTable(ObjectNotInPrerequisiteState):

@@ -574,5 +574,10 @@ class Subscriber(Protocol):
     def origins(self) -> ColumnOrigins:
         """Return the interface to the origins of columns."""
 
+    def change_columns(self) -> None:
+        """Give the tables that apply writes the columns that ALTER TABLE has given them, for other
+        programs to see.
+        """
+
     def of_table(self, relation: SubscriptionRelation) -> Subscriber:
         """Return the same subscriber for the synchronization of one table."""

@@ -84,6 +84,18 @@ def identity_hint(
     return f"At the publisher, use ALTER TABLE {table} REPLICA IDENTITY FULL; then use {refresh}"
 
 
+def widening_hint(subscription: Subscription, target: RelationName, column: str, type_: str) -> str:
+    """Return the HINT for a published value that a column of a target is too narrow for.
+
+    Args:
+        type_: the SQL name of the published type.
+    """
+    table, name = quote_qualified_identifier(*target), quote_identifier(column)
+    widen = f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {type_};"
+    enable = f" ALTER SUBSCRIPTION {quote_identifier(subscription.name)} ENABLE;"
+    return f"Use {widen}{enable if _is_off(subscription) else ''}"
+
+
 def _statement(
     subscription: str, tables: Sequence[RelationName], option: str = "", *, is_off: bool
 ) -> str:

@@ -16,9 +16,11 @@ apply continues without the table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from replctl.catalog.pg_subscription import RelState, SubscriptionRelation
+from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
 from replctl.catalog.worker import client_name
 from replctl.conninfo import application_name
 from replctl.errors import (
@@ -30,8 +32,15 @@ from replctl.errors import (
 from replctl.injection_point import injection_point
 from replctl.relation_name import RelationName
 from replctl.replication.apply import catch_up
-from replctl.replication.apply_error import ReplacedTable
-from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
+from replctl.replication.apply_error import DecodingFailure, ReplacedTable
+from replctl.replication.node import (
+    Publisher,
+    RemoteRelation,
+    RowCounts,
+    Rows,
+    Snapshot,
+    Subscriber,
+)
 from replctl.replication.subscription_run import SubscriptionRun
 
 
@@ -160,7 +169,8 @@ def _copy_begun(
     run.publisher.slots.start_replication(slot_name, client, application, publications)
     try:
         _check_slot(run.publisher, slot_name)
-        with run.publisher.tables.copy(publications, name, snapshot) as (remote, rows):
+        read = published_rows(run.publisher, run.subscriber, run.subscription, name, snapshot)
+        with read as (remote, rows):
             return run.subscriber.copies.write(relation, remote, rows)
     except ConnectionFailure:  # Spark may still write; it recognises the same copy later
         raise
@@ -169,6 +179,27 @@ def _copy_begun(
         raise
     finally:
         run.publisher.slots.end_replication(slot_name, stays=False)
+
+
+@contextmanager
+def published_rows(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    name: RelationName,
+    snapshot: Snapshot,
+) -> Iterator[tuple[RemoteRelation, Rows]]:
+    """Yield the rows of a published table that a subscription copies or compares.
+
+    Raises:
+        PostgresError: the rows cannot be read (PublishedTables.copy).  The HINT is for the
+            subscription.
+    """
+    try:
+        with publisher.tables.copy(subscription.publications, name, snapshot) as found:
+            yield found
+    except DecodingFailure as failure:
+        raise failure.reported(subscription, subscriber.origins.is_own) from failure
 
 
 def _check_slot(publisher: Publisher, name: str) -> None:

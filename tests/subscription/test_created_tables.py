@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from fix_replication import Database
 
 pytestmark = pytest.mark.spark
@@ -49,3 +53,31 @@ def test_they_are_copied_and_kept_up_to_date(publisher: Database, subscriber: Da
         " UPDATE whole SET b = '{2}' WHERE a = 1; UPDATE sales.parted SET a = 12 WHERE a = 1"
     )
     _check_equal(publisher, subscriber)
+
+
+def test_they_have_the_columns_that_the_owner_has_just_added(
+    publisher: Database, subscriber: Database, tmp_path: Path
+) -> None:
+    """No statement and no sync has seen the owner's changes before."""
+    place = str(tmp_path / "t")
+    write_deltalake(place, pa.table({"a": pa.array([1], pa.int32()), "b": ["x"]}))
+    publisher.run(f"CREATE TABLE t (PRIMARY KEY (a)) USING delta LOCATION '{place}'")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+
+    def add(name: str, number: int) -> None:
+        rows = pa.table({"a": pa.array([number], pa.int32()), name: [name]})
+        write_deltalake(place, rows, mode="append", schema_mode="merge")
+
+    add("c", 2)
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (create_tables = true)"
+    )
+    assert subscriber.sync() == []
+    add("d", 3)
+    subscriber.run("ALTER TABLE t ADD COLUMN d text")
+    subscriber.run("ALTER TABLE t DROP COLUMN b; ALTER TABLE t ADD COLUMN b text")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE t")
+    assert subscriber.sync() == []
+    query = "SELECT a, b, c, d FROM t ORDER BY a"
+    assert subscriber.rows(query) == publisher.rows(query)

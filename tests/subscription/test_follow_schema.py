@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 from fix_replication import Database
 from follow_hint import follow_hint
 
@@ -80,6 +81,19 @@ def test_each_change_at_its_place(publisher: Database, subscriber: Database) -> 
     assert subscriber.sync() == []
     _are_equal(publisher, subscriber)
     publisher.run("ALTER TABLE t DROP COLUMN last; DELETE FROM t WHERE id = 2")
+    assert subscriber.sync() == []
+    _are_equal(publisher, subscriber)
+
+
+def test_other_programs_see_changes_without_rows(publisher: Database, subscriber: Database) -> None:
+    _subscribe(publisher, subscriber)
+    publisher.run("ALTER TABLE t DROP COLUMN b; ALTER TABLE t RENAME a TO x")
+    for _ in range(2):
+        assert subscriber.sync() == []
+        fields = DeltaTable(subscriber.location()).schema().fields
+        assert [field.name for field in fields] == ["id", "x", "n"]
+    _are_equal(publisher, subscriber)
+    publisher.run("UPDATE t SET x = 'X' WHERE id = 1")
     assert subscriber.sync() == []
     _are_equal(publisher, subscriber)
 

@@ -241,3 +241,35 @@ def test_copies_that_remove_rows_of_another_subscription(
     assert subscriber.sync() == []
     rows = "SELECT id FROM t ORDER BY id"
     assert subscriber.rows(rows) == publisher.rows(rows)
+
+
+def test_values_that_the_owner_has_widened(
+    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
+) -> None:
+    """The copy has columns of the types that the published columns had when it was made."""
+    table = f"delta.`{tmp_path / 't'}`"
+    engine.run(
+        f"CREATE TABLE {table} (id INT, n INT, D DECIMAL(4,1)) USING delta"
+        " TBLPROPERTIES (delta.enableTypeWidening = true)"
+    )
+    engine.run(f"INSERT INTO {table} VALUES (1, 1, 1)")
+    publisher.run(f"CREATE TABLE t (PRIMARY KEY (id)) USING delta LOCATION '{tmp_path / 't'}'")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run('CREATE TABLE t (id int PRIMARY KEY, n int, "D" numeric(4,1))')
+    subscriber.run(f"{_CREATE} WITH (slot_name = s, disable_on_error = true)")
+    assert subscriber.sync() == []
+    engine.run(f"ALTER TABLE {table} ALTER COLUMN n TYPE BIGINT")
+    engine.run(f"ALTER TABLE {table} ALTER COLUMN D TYPE DECIMAL(8,1)")
+    engine.run(f"UPDATE {table} SET n = 30000000000, D = 12345.5 WHERE id = 1")
+    for column, wider in (("n", "bigint"), ('"D"', "numeric(8,1)")):
+        (failure,) = subscriber.sync()
+        assert failure.error.sqlstate == "22003"
+        hint = failure.error.hint or ""
+        assert hint == (
+            f"Use ALTER TABLE public.t ALTER COLUMN {column} TYPE {wider};"
+            ' ALTER SUBSCRIPTION "My s" ENABLE;'
+        )
+        subscriber.run(hint.removeprefix("Use "))
+    assert subscriber.sync() == []
+    rows = engine.rows(f"SELECT * FROM delta.`{subscriber.location()}`")
+    assert rows == engine.rows(f"SELECT * FROM {table}")

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from fix_replication import Database, connect
 from follow_hint import follow_hint
 from long_tests import sampled
@@ -438,3 +440,30 @@ def test_columns_that_are_replaced_in_several_syncs(
         columns = "id, v, w, s" if name == "renamed" else "id, v, s"
         query = f"SELECT {columns} FROM {name} ORDER BY id"
         assert subscriber.rows(query) == publisher.rows(query)
+
+
+def test_types_that_change_together(
+    publisher: Database, subscriber: Database, tmp_path: Path
+) -> None:
+    """Each error names one column.  Its HINT also changes the copy, while a reconcile waits."""
+    place = str(tmp_path / "t")
+    numbers, texts = pa.array([1, 2], pa.int32()), pa.array(["a", "b"])
+    write_deltalake(place, pa.table({"id": numbers, "v": texts, "m": numbers, "n": numbers}))
+    publisher.run(f"CREATE TABLE t (PRIMARY KEY (id)) USING delta LOCATION '{place}'")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (create_tables = true)"
+    )
+    assert subscriber.sync() == []
+    changed = pa.table({"id": numbers, "v": numbers, "m": texts, "n": texts})
+    write_deltalake(place, changed, mode="overwrite", schema_mode="overwrite")
+    for column in ("v", "m", "n"):
+        (failure,) = subscriber.sync()
+        assert failure.error.sqlstate == "42804"
+        assert f'the type of column "{column}" of table' in failure.error.message
+        follow_hint(failure.error.hint, subscriber, {"test_pub": publisher}.__getitem__)
+    assert subscriber.sync() == []
+    query = "SELECT * FROM t ORDER BY id"
+    assert subscriber.rows(query) == publisher.rows(query)
+    assert subscriber.rows(query)[0] == ("1", "1", "a", "a")

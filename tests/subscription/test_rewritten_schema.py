@@ -271,6 +271,23 @@ def test_a_target_loses_them(publisher: Database, subscriber: Database, engine: 
     assert _plain_rows(subscriber, engine) == [(2, "B"), (3, "c")]
 
 
+@pytest.mark.parametrize("options", ["", "WITH (replace = true)"])
+def test_a_copy_gives_the_target_its_columns(
+    publisher: Database, subscriber: Database, engine: Engine, options: str
+) -> None:
+    """Plain readers of a copy that has a column of another type see one column."""
+    publisher.run(f"{_TABLE}; {_ROWS}; CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run(_TABLE)
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    subscriber.run("ALTER TABLE t ALTER COLUMN id TYPE bigint")
+    publisher.run("UPDATE t SET v = 'C' WHERE id = 3")
+    subscriber.run(f"ALTER SUBSCRIPTION s REFRESH TABLE t {options}")
+    assert subscriber.sync() == []
+    assert _columns(subscriber, engine) == ["id", "secret", "v"]
+    assert _plain_rows(subscriber, engine) == [(1, "s1", "a"), (2, "s2", "b"), (3, "s3", "C")]
+
+
 def test_a_crash_after_the_removal_is_harmless(
     publisher: Database,
     subscriber: Database,
