@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import IO, Any, NoReturn
 
@@ -222,7 +223,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
         try:
             while time.monotonic() < deadline and process.poll() is None:
                 if (server := find_server(cluster)) is not None:
-                    detach(process)
+                    _release(process)
                     return server, True
                 time.sleep(0.05)
         except BaseException:  # such as Ctrl-C: nobody would use the server
@@ -235,7 +236,7 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
     """Kill the supervisor of a server that has not started, and return the error."""
     code = process.poll()
     process.kill()
-    process.wait()
+    process.communicate()
     failure = folder.read_failure()
     if failure is not None:
         detail, hint = failure
@@ -246,11 +247,19 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
 
 
 def _send(process: subprocess.Popen[bytes], text: str) -> None:
-    """Send a text to the standard input of a process.  It is not an argument, because it may
+    """Send a line to the standard input of a process.  It is not an argument, because it may
     contain secrets, and other users can see arguments."""
     assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as stdin:  # the process has ended; see its log
-        stdin.write(text.encode())
+    with suppress(BrokenPipeError):  # the process has ended; see its log
+        process.stdin.write(f"{text}\n".encode())
+        process.stdin.flush()
+
+
+def _release(process: subprocess.Popen[bytes]) -> None:
+    """Let a supervisor whose server runs outlive this process."""
+    assert process.stdin is not None
+    process.stdin.close()
+    detach(process)
 
 
 def detach(process: subprocess.Popen[bytes]) -> None:
@@ -470,11 +479,13 @@ def _conf_of(found: dict[str, Any]) -> ServerConf:
 
 def serve() -> NoReturn:
     """Run the supervisor of a server until the server is stopped, idle or dead.  The argument of
-    the command line is the cluster's directory; stdin contains a ServerConf as JSON.
+    the command line is the cluster's directory; stdin contains a ServerConf as a line of JSON, and
+    stays open until the server runs.
     """
-    cluster, conf = Path(sys.argv[1]), _conf_of(json.load(sys.stdin))
+    cluster, conf = Path(sys.argv[1]), _conf_of(json.loads(sys.stdin.readline()))
     folder = _Folder(cluster)
     signal.signal(signal.SIGTERM, _end)
+    Thread(target=_end_with_starter, args=(folder,), daemon=True).start()
     try:
         # One supervisor for a cluster: a process holds this lock as long as its server runs
         with locked(folder.lock, 10), _running(folder, conf) as process:
@@ -485,6 +496,14 @@ def serve() -> NoReturn:
         folder.write_failure(error)
         sys.exit(1)
     sys.exit()
+
+
+def _end_with_starter(folder: _Folder) -> None:
+    """End this process if the one that starts the server ends before the server runs: nobody would
+    use the server."""
+    os.read(sys.stdin.fileno(), 1)  # returns when the pipe closes
+    if folder.read() is None:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -141,6 +141,8 @@ start_server(Path(sys.argv[1]), ServerConf())
         (_STARTS, signal.SIGINT),
         (_STARTS, signal.SIGTERM),
         (_STARTS_A_SERVER, signal.SIGINT),
+        (_STARTS_A_SERVER, signal.SIGHUP),
+        (_STARTS_A_SERVER, signal.SIGKILL),
     ],
 )
 def test_a_start_that_is_interrupted_leaves_no_jvm(
