@@ -204,13 +204,14 @@ def rollback_to(session: Session, name: str) -> None:
     relations = {} if top is None else undo_commits(session, top, goal.versions, kept=kept)
     gone = [xid for level in block.xids.levels[place + 1 :] for xid in level]
     with session.cluster.write(session.database_oid, block.xids) as catalog:
+        # Before columns of other programs are added: their definitions would be in the way
+        for xid in gone:
+            abort_transaction(catalog.connection, xid)
+        left = abandon_storage(catalog.connection)
         for relation in relations.values():
             commit_log.enter_versions(catalog, session.cluster, relation, own_xid=top)
         if top is not None:
             take_back(catalog, top, goal.log_lsn)
-        for xid in gone:
-            abort_transaction(catalog.connection, xid)
-        left = abandon_storage(catalog.connection)
     report_files(session, left)
     block.xids.levels[place + 1 :] = [[]]
     del block.savepoints[place + 1 :]

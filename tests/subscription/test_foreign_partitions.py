@@ -113,6 +113,18 @@ def test_a_block_that_has_changed_columns_gives_way(source: Database, engine: En
     assert source.rows("SELECT * FROM t ORDER BY id") == [("1", None, None), ("3", "x", "3")]
 
 
+def test_a_savepoint_takes_back_only_the_columns_of_the_block(
+    source: Database, engine: Engine
+) -> None:
+    source.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
+    source.run("BEGIN; SAVEPOINT s; ALTER TABLE t ADD COLUMN own int; INSERT INTO t VALUES (2, 2)")
+    engine.run(f"ALTER TABLE delta.`{source.location()}` ADD COLUMNS (extra STRING)")
+    source.run("ROLLBACK TO s; INSERT INTO t VALUES (3); COMMIT")
+    assert source.rows("SELECT * FROM t ORDER BY id") == [("1", None), ("3", None)]
+    source.run("INSERT INTO t VALUES (4, 'x')")
+    assert source.rows("SELECT id FROM t WHERE extra = 'x'") == [("4",)]
+
+
 def test_a_column_that_is_added_during_a_block(source: Database, engine: Engine) -> None:
     source.run("CREATE TABLE t (id int); INSERT INTO t VALUES (1)")
     source.run("BEGIN; INSERT INTO t VALUES (2)")
