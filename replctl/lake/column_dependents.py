@@ -4,12 +4,14 @@ does not follow the owner's changes to this column.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_inherits import children_of
-from replctl.catalog.pg_policy import policies_of
+from replctl.catalog.pg_policy import list_policies
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_rewrite import view_rules
 from replctl.catalog.pg_subscription import subscriptions_of_relation
@@ -50,14 +52,38 @@ def has_dependents(catalog: Catalog, relation: Relation, attnum: int) -> bool:
 
 
 def _has_dependents(catalog: Catalog, relation: Relation, attnum: int) -> bool:
-    if relation.parents or children_of(catalog, relation.oid) or policies_of(catalog, relation.oid):
+    if relation.parents or children_of(catalog, relation.oid):
         return True
-    if any(str(relation.oid) in text for text in view_rules(catalog).values()):
+    if _is_stored(catalog, relation, attnum):
         return True
     if any(0 in i.key or i.predicate is not None for i in relation.indexes):
         return True
     used = chain.from_iterable(map(nodes.walk, _expressions(catalog, relation)))
     return any(isinstance(node, nodes.Var) and node.attnum in (attnum, 0) for node in used)
+
+
+def _is_stored(catalog: Catalog, relation: Relation, attnum: int) -> bool:
+    """Return whether a view or a policy may read a column: it reads the relation, and has a column
+    with this number, or a whole row.
+    """
+    named = f'{{"oid":{relation.oid}}}'  # how query.stored writes a relation
+    readers = [text for text in view_rules(catalog).values() if named in text]
+    for policy in list_policies(catalog):
+        parts = [part for part in (policy.using, policy.check) if part is not None]
+        if policy.relid == relation.oid or any(named in part for part in parts):
+            readers += parts
+    variables = (node for text in readers for node in _objects(json.loads(text)))
+    return any(node.get("node") == "Var" and node["attnum"] in (attnum, 0) for node in variables)
+
+
+def _objects(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects in a JSON document."""
+    parts: Any = tree if isinstance(tree, list) else ()
+    if isinstance(tree, dict):
+        yield tree
+        parts = tree.values()
+    for part in parts:
+        yield from _objects(part)
 
 
 def _expressions(catalog: Catalog, relation: Relation) -> Iterator[nodes.Expr]:

@@ -394,16 +394,35 @@ def test_a_column_that_alter_table_has_dropped_does_not_come_back(adopted: Adopt
         "CREATE PUBLICATION q FOR TABLE t (id, n)",
         "CREATE PUBLICATION q FOR TABLE t WHERE (n > 5)",
         "CREATE VIEW w AS SELECT n FROM t",
+        "CREATE VIEW w AS SELECT count(t) FROM t",
         "CREATE POLICY y ON t USING (n > 5)",
+        "CREATE POLICY y ON other USING (EXISTS (SELECT FROM t WHERE n > 5))",
         "CREATE INDEX i ON t (n)",
         "CREATE INDEX i ON t (v) INCLUDE (n)",
         "CREATE TABLE below () INHERITS (t)",
     ],
 )
 def test_what_depends_on_a_dropped_column_keeps_it(adopted: Adopted, statement: str) -> None:
+    adopted.run("CREATE TABLE other (a int)")
     adopted.run(statement)
     adopted.change(_ID, _V)
     assert adopted.relation().column("n") is not None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW w AS SELECT id, v FROM t",
+        "CREATE VIEW w AS SELECT a, b, c FROM other",
+        "CREATE POLICY y ON t USING (v > 'a')",
+        "CREATE POLICY y ON other USING (c > 5 AND EXISTS (SELECT FROM other o WHERE o.c = 1))",
+    ],
+)
+def test_a_column_that_nothing_reads_is_dropped(adopted: Adopted, statement: str) -> None:
+    adopted.run("CREATE TABLE other (a int, b int, c int)")
+    adopted.run(statement)
+    adopted.change(_ID, _V)
+    assert adopted.relation().column("n") is None
 
 
 @pytest.mark.parametrize(
