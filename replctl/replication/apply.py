@@ -55,8 +55,6 @@ _EXISTS = (
     ConflictType.MULTIPLE_UNIQUE_CONFLICTS,
 )
 
-#: What happened to columns whose values a target lacks, and the DETAIL.
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
