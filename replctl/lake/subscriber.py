@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
 from replctl.lake.batch_apply import BatchApply
-from replctl.lake.partition_tree import partition_tree
 from replctl.lake.schema_rewrite import rewrite_when_free
 from replctl.lake.subscriber_state import SubscriberState
+from replctl.lake.target_check import applied_leaves
 from replctl.lake.target_copy import TargetCopy
-from replctl.lake.target_fault import targets_of
 from replctl.lake.target_origins import TargetOrigins
-from replctl.lake.target_relations import leaves_of_root
 from replctl.session import Session
 
 
@@ -41,14 +38,9 @@ class LakeSubscriber:
         """
         session, table = self.state.session, self.state.table
         with session.read() as catalog:
-            roots = (
-                targets_of(catalog, self.state.subscription)
-                if table is None
-                else load_relations(catalog, [table.relid]).values()
-            )
-            trees = [(root, partition_tree(catalog, root)) for root in roots]
-        leaves = [leaf for root, tree in trees for leaf in leaves_of_root(root, tree)]
-        rewrite_when_free(session, leaves)
+            relid = None if table is None else table.relid
+            leaves = applied_leaves(catalog, self.state.subscription, relid)
+        rewrite_when_free(session, leaves.values())
 
     def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
         """Return the subscriber of the same subscription for the synchronization of one table."""

@@ -25,6 +25,27 @@ from replctl.session import Session
 _LARGEST_STEP = 2**62
 
 
+def applied_leaves(
+    catalog: Catalog, subscription: Subscription, relid: int | None
+) -> dict[int, Relation]:
+    """Return the tables that apply writes, by OID.
+
+    Args:
+        relid: only those of this table, which catches up after its copy; None: all tables to which
+            apply writes.
+    """
+    roots = (
+        targets_of(catalog, subscription)
+        if relid is None
+        else load_relations(catalog, [relid]).values()
+    )
+    return {
+        leaf.oid: leaf
+        for root in roots
+        for leaf in leaves_of_root(root, partition_tree(catalog, root))
+    }
+
+
 class TargetCheck:
     """Checks the tables of a subscription against Delta's logs."""
 
@@ -50,15 +71,7 @@ class TargetCheck:
             PostgresError: a table cannot be read (see commit_log.commits_since).
         """
         with self._session.read() as catalog:
-            leaves = {
-                leaf.oid: leaf
-                for root in (
-                    targets_of(catalog, self._subscription)
-                    if relid is None
-                    else load_relations(catalog, [relid]).values()
-                )
-                for leaf in leaves_of_root(root, partition_tree(catalog, root))
-            }
+            leaves = applied_leaves(catalog, self._subscription, relid)
             behind = commit_log.tables_behind(catalog, leaves)
         if behind:
             with self._session.cluster.write(self._session.database_oid) as catalog:
